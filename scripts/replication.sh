@@ -51,8 +51,10 @@ KILLS=$!
 # A server that it has started is no child of this shell's.
 trap 'touch "$WORK/end"; wait $KILLS 2>/dev/null || true; kill "$(cat "$WORK/mysql.pid")" 2>/dev/null; stop_all; rm -rf "$WORK"' EXIT
 
-# Replicas that stay far behind would fill the disk: before each load both come near, and the files that both have applied go.
+# Replicas that stay far behind would fill the disk: before each load both come near, while nobody writes, and the files that both have applied go.
 cat >"$WORK/settle" <<'END'
+load=$(cat "$2")
+trap 'kill -CONT $load' EXIT
 applied() { mariadb -h127.0.0.1 -P"$1" -uroot -e 'SHOW SLAVE STATUS\G' | awk '/Relay_Master_Log_File/ { print $2 }'; }
 number() { expr "${1##*.}" + 0; }
 for round in $(seq 600); do
@@ -62,6 +64,7 @@ for round in $(seq 600); do
         mariadb -h127.0.0.1 -P"$1" -uroot -e "PURGE BINARY LOGS TO '$oldest'"
         exit
     fi
+    kill -STOP $load
     sleep 0.5
 done
 echo "a replica is at $oldest and the source at $written" >&2
@@ -72,8 +75,9 @@ END
 "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds 1000000 --clients 2 --pause-ms 20 --large-rows 500 --seed "$SEED" >"$WORK/load.log" 2>&1 &
 LOAD=$!
 SERVERS+=("$LOAD")
+echo "$LOAD" >"$WORK/load.pid"
 "$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
-    --before-load "bash $WORK/settle $PORT" \
+    --before-load "bash $WORK/settle $PORT $WORK/load.pid" \
     --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "GRANT REPLICATION SLAVE ON *.* TO repl@'%'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }
 kill -0 $LOAD 2>/dev/null || { echo "the load has ended" >&2; cat "$WORK/load.log" >&2; exit 1; }

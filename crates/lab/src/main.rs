@@ -198,6 +198,9 @@ enum Experiment {
         /// Seconds alone, and seconds beside the queries
         #[arg(long, default_value_t = 20.0)]
         seconds: f64,
+        /// A server's process on this machine: NAME=PID. What is kept per core that the reports leave is reported of those
+        #[arg(long = "pid", value_parser = server::parse_pid)]
+        pids: Vec<server::Pid>,
     },
     /// CH-benCHmark: TPC-C's transactions and 22 queries over its tables, each alone and both at once
     Ch {
@@ -314,8 +317,8 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             print!("{table}");
             return verdict;
         }
-        Experiment::ReportGuard { common, scale, tables, rows, connections, seconds } => {
-            let plan = report_guard::Plan { scale, tables, rows, connections, seconds };
+        Experiment::ReportGuard { common, scale, tables, rows, connections, seconds, pids } => {
+            let plan = report_guard::Plan { scale, tables, rows, connections, seconds, pids };
             let reports = report_guard::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)
         }

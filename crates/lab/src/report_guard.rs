@@ -1,8 +1,13 @@
 //! Source 002, from the side of others: what do short transactions lose while reports run beside them?
 //!
 //! sysbench's `oltp_read_write` (ten point selects, four ranges of a hundred rows, two updates, a delete and an insert) on some connections for some
-//! seconds: alone, and while one connection runs the 22 queries of TPC-H again and again. Three reports: transactions, their 99th percentile, and
-//! the queries. Each cell ends with a check that no row was lost.
+//! seconds: alone, and while one connection runs the 22 queries of TPC-H again and again. Reports: transactions, their 99th percentile, what is kept of
+//! them, and the queries. Each cell ends with a check that no row was lost.
+//!
+//! Of servers whose `--pid` is told also what is kept **per core that is left**: transactions a second beside the reports, divided by the cores that the reports
+//! did not use, by transactions a second alone, divided by all cores. What the reports used is the processor time of the threads that ran them, divided
+//! by the time that passed: of Highkey's threads for queries, of the connection's thread in MySQL. 100 % is a server in which reports cost others
+//! nothing but the processor that they run on; more is one that used its cores better beside them than alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +19,7 @@ use rand::rngs::StdRng;
 
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, Table};
-use crate::server::{self, Result, Server, number};
+use crate::server::{self, Pid, Result, Server, number};
 use crate::tpch;
 use crate::workers::{self, Done, Running, Work};
 
@@ -27,6 +32,7 @@ pub struct Plan {
     pub rows: u32,
     pub connections: Vec<u64>,
     pub seconds: f64,
+    pub pids: Vec<Pid>,
 }
 
 /// Rows of a range.
@@ -119,10 +125,23 @@ struct Measured {
     alone: Done,
     beside: Done,
     reports: Done,
+    /// Cores that the reports used, where the server's process is known.
+    report_cores: Option<f64>,
+}
+
+impl Measured {
+    /// What is kept of the transactions per core that the reports left, in percent.
+    fn kept_per_core(&self, cores: f64) -> Option<f64> {
+        let left = cores - self.report_cores?;
+        // Reports that took all of it left nothing that could be kept.
+        (left > 0.0).then(|| 100.0 * (self.beside.per_second / left) / (self.alone.per_second / cores))
+    }
 }
 
 /// Runs the experiment.
 pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Vec<Report>> {
+    Pid::check(&plan.pids, servers)?;
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
     for server in servers {
         let mut connection = server.fresh(database).await?;
         tpch::load(&mut connection, &tpch::Source::Scale(plan.scale), tpch::Indexes::Before)
@@ -136,6 +155,8 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
     let mut transactions = new("report-guard", "transactions/s", Better::More);
     let mut late = new("report-guard-p99", "ms, 99th percentile of a transaction", Better::Less);
     let mut kept = new("report-guard-kept", "% of transactions/s beside reports by alone", Better::More);
+    let mut per_core = new("report-guard-per-core", "% of transactions/s per core that the reports leave, by those per core alone", Better::More);
+    let mut used = new("report-guard-cores", "cores that the reports use", Better::Neither);
     let mut queries = new("report-guard-queries", "queries/hour beside the transactions", Better::More);
     for &at in &plan.connections {
         let measured = server::alternate(servers, repeats, async |server| cell(server, database, at, plan).await).await?;
@@ -149,19 +170,32 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
             }
             let figures = measured.iter().map(|m| 100.0 * m.beside.per_second / m.alone.per_second).collect();
             kept.push(Cell { group: "kept".into(), at, server, figures, latency_ms: None });
+            let figures = measured.iter().filter_map(|m| m.kept_per_core(cores)).collect();
+            per_core.push(Cell { group: "kept per core".into(), at, server, figures, latency_ms: None });
+            let figures = measured.iter().filter_map(|m| m.report_cores).collect();
+            used.push(Cell { group: "cores".into(), at, server, figures, latency_ms: None });
             let figures = measured.iter().map(|m| m.reports.per_second * 3600.0).collect();
             queries.push(Cell { group: "queries".into(), at, server, figures, latency_ms: None });
         }
     }
-    Ok(vec![transactions, late, kept, queries])
+    Ok(vec![transactions, late, kept, per_core, used, queries])
 }
 
 async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) -> Result<Measured> {
     let named = |e| format!("{}: {e}", server.name);
     let work = ReadWrite::new(plan);
     let alone = workers::work_for(server.connect_many(database, connections).await?, plan.seconds, &work).await.map_err(named)?;
-    let reports = Running::start(server.connect_many(database, 1).await?, &Reports(Arc::default()));
-    let beside = workers::work_for(server.connect_many(database, connections).await?, plan.seconds, &work).await.map_err(named)?;
+    let mut analyst = server.connect(Some(database)).await?;
+    let thread: Option<Option<u64>> = analyst.query_first("SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()").await?;
+    let report_threads = || Pid::of(&plan.pids, server).map(|pid| pid.report_threads(thread.flatten())).transpose();
+    let others = server.connect_many(database, connections).await?;
+    let reports = Running::start(vec![analyst], &Reports(Arc::default()));
+    let before = report_threads()?;
+    let beside = workers::work_for(others, plan.seconds, &work).await.map_err(named)?;
+    let report_cores = before.zip(report_threads()?).map(|(before, after)| {
+        let spent = after.iter().map(|(thread, seconds)| seconds - before.get(thread).unwrap_or(&0.0));
+        spent.sum::<f64>() / beside.seconds
+    });
     let reports = reports.stop().await.map_err(named)?;
     let mut connection = server.connect(Some(database)).await?;
     for table in 1..=plan.tables {
@@ -178,5 +212,20 @@ async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) ->
         reports.statements,
         work.retries.load(Ordering::Relaxed)
     );
-    Ok(Measured { alone, beside, reports })
+    Ok(Measured { alone, beside, reports, report_cores })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_per_core_that_is_left() {
+        let done = |per_second: f64| Done { statements: 1, seconds: 1.0, per_second, latencies: Vec::new() };
+        let measured = |beside: f64, report_cores: Option<f64>| Measured { alone: done(1000.0), beside: done(beside), reports: done(1.0), report_cores };
+        // Half of the throughput on half of the cores is all that could be kept.
+        assert_eq!(measured(500.0, Some(1.0)).kept_per_core(2.0), Some(100.0));
+        assert_eq!(measured(600.0, Some(0.5)).kept_per_core(2.0), Some(80.0));
+        assert_eq!((measured(500.0, None).kept_per_core(2.0), measured(0.0, Some(2.0)).kept_per_core(2.0)), (None, None));
+    }
 }

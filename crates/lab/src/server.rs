@@ -1,5 +1,7 @@
 //! Servers under test.
 
+use std::collections::BTreeMap;
+
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 
@@ -49,6 +51,9 @@ impl Server {
     }
 }
 
+/// How proc_pid_stat(5) shows a thread of Highkey that runs queries.
+const QUERY_THREAD: &str = "(highkey-query)";
+
 /// The process of a server on this machine.
 #[derive(Clone, Debug)]
 pub struct Pid {
@@ -80,6 +85,27 @@ impl Pid {
     pub fn cpu_seconds(&self) -> Result<f64> {
         let stat = self.read("stat")?;
         parse_cpu_seconds(&stat).ok_or_else(|| format!("/proc/{}/stat: {stat}", self.pid).into())
+    }
+
+    /// User and system time so far of those threads that run reports, by their numbers: of Highkey's threads for queries, or, in a server that has a
+    /// thread for each connection, of this one. Threads that have ended are not among them.
+    pub fn report_threads(&self, of_connection: Option<u64>) -> Result<BTreeMap<u64, f64>> {
+        let folder = format!("/proc/{}/task", self.pid);
+        let (mut queries, mut connection) = (BTreeMap::new(), BTreeMap::new());
+        for entry in std::fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))? {
+            let name = entry.map_err(|e| format!("{folder}: {e}"))?.file_name();
+            let Some(thread) = name.to_str().and_then(|name| name.parse::<u64>().ok()) else { continue };
+            // One that has ended since has no file any more.
+            let Ok(stat) = std::fs::read_to_string(format!("{folder}/{thread}/stat")) else { continue };
+            let Some(seconds) = parse_cpu_seconds(&stat) else { continue };
+            if stat.contains(QUERY_THREAD) {
+                queries.insert(thread, seconds);
+            }
+            if of_connection == Some(thread) {
+                connection.insert(thread, seconds);
+            }
+        }
+        Ok(if queries.is_empty() { connection } else { queries })
     }
 
     /// Bytes of the process in memory.
@@ -182,6 +208,23 @@ mod tests {
         while own.cpu_seconds().unwrap() < start + 0.05 {
             assert!(begin.elapsed().as_secs() < 60);
         }
+    }
+
+    #[test]
+    fn processor_time_of_threads() {
+        let own = Pid { server: String::new(), pid: std::process::id() };
+        assert!(own.report_threads(None).unwrap().is_empty());
+        let first = own.report_threads(Some(u64::from(own.pid))).unwrap();
+        assert_eq!(first.keys().copied().collect::<Vec<_>>(), [u64::from(own.pid)]);
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let query = std::thread::Builder::new().name("highkey-query".into()).spawn(move || stopped.recv().is_err()).unwrap();
+        // The name is given by the thread itself.
+        while own.report_threads(None).unwrap().len() != 1 {
+            std::thread::yield_now();
+        }
+        assert!(!own.report_threads(Some(u64::from(own.pid))).unwrap().contains_key(&u64::from(own.pid)));
+        drop(stop);
+        assert!(query.join().unwrap());
     }
 
     #[test]

@@ -124,6 +124,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, clap::Erro
             for (name, value) in variables {
                 settings.set(&name, value.as_deref()).map_err(|e| fail(e.to_string()))?;
             }
+            settings.check().map_err(|e| fail(e.to_string()))?;
             if !settings.is_given("datadir") {
                 return Err(fail("serve needs --datadir DIR, or datadir in the configuration file".into()));
             }
@@ -152,11 +153,12 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, clap::Erro
     }
 }
 
-/// Separates the options clap knows from `--system-variable[=value]`, which only `serve` takes.
+/// Separates the options clap knows from `--system-variable[=value]`, or `--system-variable value` where it needs one, which only `serve` takes.
 fn split(command: &clap::Command, args: impl Iterator<Item = OsString>) -> (Vec<OsString>, Vec<(String, Option<String>)>) {
     let (mut own, mut variables) = (Vec::new(), Vec::new());
     let mut serve: Option<&clap::Command> = None;
-    for arg in args {
+    let mut args = args.peekable();
+    while let Some(arg) = args.next() {
         let text = arg.to_str().unwrap_or_default();
         if serve.is_none() && text == "serve" {
             serve = command.find_subcommand("serve");
@@ -165,7 +167,9 @@ fn split(command: &clap::Command, args: impl Iterator<Item = OsString>) -> (Vec<
             let known = matches!(name, "help" | "")
                 || serve.get_arguments().any(|a| a.get_long() == Some(name) || a.get_all_aliases().is_some_and(|all| all.contains(&name)));
             if !known {
-                variables.push((name.to_string(), value.map(str::to_string)));
+                let behind = if value.is_none() && Settings::takes_value(name) { args.next_if(|next| !next.to_string_lossy().starts_with("--")) } else { None };
+                let value = value.map(str::to_string).or_else(|| behind.map(|value| value.to_string_lossy().into_owned()));
+                variables.push((name.to_string(), value));
                 continue;
             }
         }
@@ -180,4 +184,21 @@ fn default_buffer_pool() -> u64 {
         .ok()
         .and_then(|text| text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()));
     memory_kib.map_or(128 << 20, |kib| kib / 4 * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_their_values_with_or_without_a_sign() {
+        let line = "highkey serve --max-connections 7 --datadir /d --read-only --server-id=3 --port 0 --gtid-mode ON --enforce-gtid-consistency --binlog-format ROW";
+        let Ok(Command::Serve(options)) = parse(line.split(' ').map(OsString::from)) else { panic!("{line}") };
+        let settings = &options.settings;
+        assert_eq!((settings.u64("max_connections"), settings.u64("server_id"), settings.text("gtid_mode").as_str()), (7, 3, "ON"));
+        assert!(settings.bool("read_only") && options.port == 0 && options.datadir.as_os_str() == "/d");
+        for wrong in ["--max-connections --read-only", "--gtid-mode=ON", "--gtid-mode=ON --enforce-gtid-consistency=WARN"] {
+            assert!(parse(format!("highkey serve --datadir /d {wrong}").split(' ').map(OsString::from)).is_err(), "{wrong}");
+        }
+    }
 }

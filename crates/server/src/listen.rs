@@ -90,6 +90,13 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     let tls = keys::tls_acceptor(datadir, &options.settings.text("ssl_cert"), &options.settings.text("ssl_key"));
     let tls = tls.inspect_err(|e| warn!("no TLS: {e}")).ok();
     let instance = Instance::new(database.clone(), &options.settings).map_err(|e| e.to_string())?;
+    let tls = tls.map(|(acceptor, told)| {
+        instance.set_tls(told);
+        acceptor
+    });
+    if let Ok(pem) = std::fs::read_to_string(datadir.join("public_key.pem")) {
+        instance.set_password_key(&pem);
+    }
     if instance.bootstrap_root().await.map_err(|e| e.message)? {
         warn!("root@localhost has no password; set one: ALTER USER root@localhost IDENTIFIED BY '…'");
     }
@@ -114,6 +121,8 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
 
     replica.start_with_server().await;
     let clients = tokio::spawn(connection::watch_clients(instance.clone()));
+    let (stop_events, stopped) = tokio::sync::watch::channel(false);
+    let events = tokio::spawn(highkey_sql::run_events(instance.clone(), stopped));
     accept_until_shutdown(&server, tcp, local).await?;
     clients.abort();
     if let Some(binlog) = server.instance.database().binlog() {
@@ -123,6 +132,7 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
 
     info!("shutting down");
     replica.shut_down().await;
+    stop_events.send_replace(true);
     for process in instance.processes().all() {
         process.interrupt(highkey_sql::Interruption::Connection);
     }
@@ -130,6 +140,7 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     while server.connected.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    let _ = tokio::time::timeout_at(deadline, events).await;
     if let Some(path) = &options.socket {
         let _ = std::fs::remove_file(path);
     }

@@ -7,11 +7,12 @@
 //! - `fast` runs what OLTP sends without leaving this crate; `df` runs everything else on DataFusion, and is
 //!   the only folder that names it. `expr` and `functions` are the one evaluator that both use.
 //! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
-//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, `privileges` says what an account may do.
+//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, functions and triggers, `event` what is done at set times, `privileges` says what an account may do.
 #![forbid(unsafe_code)]
 
 mod bind;
 mod df;
+mod event;
 mod execute;
 mod expr;
 mod fast;
@@ -29,8 +30,9 @@ mod show;
 mod stack;
 mod variables;
 
+pub use event::run_events;
 pub use session::{
     Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, Interruption, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ProgressReport, ResultSink,
-    Session, Status, StatusCounter, StatusFlags, VERSION, authentication_string, binlog_options, verify_caching_sha2,
+    ServerTls, Session, Status, StatusCounter, StatusFlags, VERSION, authentication_string, binlog_options, verify_caching_sha2,
 };
 pub use variables::{SettingError, Settings};

@@ -187,7 +187,8 @@ impl Line {
         Line { depth: self.depth + depth, ..self }
     }
 
-    fn actual(&self) -> Option<Actual> {
+    /// What it tells, if it is of something that has been executed.
+    pub fn actual(&self) -> Option<Actual> {
         match &self.figures {
             Figures::None => None,
             Figures::Known(actual) => Some(*actual),

@@ -1,6 +1,8 @@
 //! Counters of everything the lower half does; plain relaxed atomics, read by status reports.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crossbeam::utils::CachePadded;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A number that only grows.
 #[derive(Default, Debug)]
@@ -15,42 +17,137 @@ impl Counter {
     }
 }
 
+const STRIPES: usize = 64;
+
+/// The stripe of the next thread that counts.
+static NEXT_STRIPE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// This thread's stripe, once it has counted.
+    static STRIPE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// A number that only grows, and that all threads raise all the time. Each has a stripe, as a rule to itself, and raises it by a plain load and store:
+/// threads that share one may lose a count, as InnoDB's do.
+#[derive(Debug)]
+pub struct StripedCounter([CachePadded<AtomicU64>; STRIPES]);
+
+impl Default for StripedCounter {
+    fn default() -> StripedCounter {
+        StripedCounter(std::array::from_fn(|_| CachePadded::default()))
+    }
+}
+
+impl StripedCounter {
+    pub fn add(&self, n: u64) {
+        let stripe = STRIPE.with(|own| {
+            own.get().unwrap_or_else(|| {
+                let stripe = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed);
+                own.set(Some(stripe));
+                stripe
+            })
+        });
+        let count = &self.0[stripe % STRIPES];
+        count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+    pub fn get(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// How many of something go on now.
+#[derive(Default, Debug)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// One more, for as long as the answer lives.
+    pub fn enter(&self) -> Entered<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Entered(self)
+    }
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counted by a [`Gauge`] until it is dropped.
+#[must_use]
+pub struct Entered<'g>(&'g Gauge);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counters since the start.
+    ($($kind:ident { $($(#[$doc:meta])* $name:ident),* $(,)? })*) => {
+        /// Counters since the start; gauges say what is now.
         #[derive(Default, Debug)]
-        pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
+        pub struct Counters { $($($(#[$doc])* pub $name: $kind,)*)* }
         impl Counters {
             /// (name, value) of all.
             pub fn all(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.get()),)*]
+                vec![$($((stringify!($name), self.$name.get()),)*)*]
             }
         }
     };
 }
 
 counters! {
-    log_records, log_bytes, log_writes,
-    /// fdatasync calls on the log.
-    log_fsyncs,
-    /// Appenders that found the log buffer full.
-    log_buffer_waits,
-    /// Writers that found the log full and had to wait for a checkpoint.
-    log_room_waits,
-    commit_waits,
-    /// Commits made durable by another one's fdatasync.
-    group_commits,
-    /// Groups of commits that one leader has written, with binary log events among them.
-    binlog_groups,
-    checkpoints,
-    pages_read, pages_written,
-    /// Writes of one or more pages beside each other.
-    data_writes, data_fsyncs, doublewrite_pages, doublewrite_writes,
-    pages_new, evictions,
-    /// Pages that the foreground wrote because no frame was free.
-    foreground_writes,
-    /// Fixes that found no free frame.
-    frame_waits,
-    latch_waits, latch_spins, smo_waits, optimistic_waits,
-    pages_allocated, pages_freed, extents_grown,
+    Counter {
+        log_records, log_bytes, log_writes,
+        /// fdatasync calls on the log.
+        log_fsyncs,
+        /// Appenders that found the log buffer full.
+        log_buffer_waits,
+        /// Writers that found the log full and had to wait for a checkpoint.
+        log_room_waits,
+        commit_waits,
+        /// Commits made durable by another one's fdatasync.
+        group_commits,
+        /// Groups of commits that one leader has written, with binary log events among them.
+        binlog_groups,
+        checkpoints,
+        pages_read, pages_written,
+        /// Writes of one or more pages beside each other.
+        data_writes, data_fsyncs, doublewrite_pages, doublewrite_writes,
+        pages_new, evictions,
+        /// Pages that the foreground wrote because no frame was free.
+        foreground_writes,
+        /// Fixes that found no free frame.
+        frame_waits,
+        latch_waits, latch_spins, smo_waits, optimistic_waits,
+        pages_allocated, pages_freed, extents_grown,
+    }
+    StripedCounter {
+        /// Pages asked for, in memory or not.
+        page_requests,
+        /// Pages changed, once for each mini-transaction that changes them.
+        page_changes,
+    }
+    Gauge {
+        page_reads_pending, page_writes_pending, data_fsyncs_pending, log_writes_pending, log_fsyncs_pending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_add_up_and_gauges_go_down_again() {
+        let counters = Counters::default();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| counters.page_requests.add(2));
+            }
+        });
+        assert_eq!(counters.page_requests.get(), 6);
+        let entered = counters.page_reads_pending.enter();
+        assert_eq!(counters.page_reads_pending.get(), 1);
+        drop(entered);
+        assert_eq!(counters.page_reads_pending.get(), 0);
+        assert!(counters.all().contains(&("page_requests", 6)));
+    }
 }

@@ -50,6 +50,8 @@ pub struct Stats {
     pub frames: u64,
     pub frames_free: u64,
     pub frames_dirty: u64,
+    /// Page files that are open, now.
+    pub page_files_open: u64,
     /// The number that the next transaction gets, and the one that purge has come to, in the order of commits: older ones have left it nothing to do.
     pub next_txn_id: u64,
     pub purged_txn_id: u64,
@@ -100,6 +102,7 @@ impl Stats {
             frames: frames as u64,
             frames_free: free as u64,
             frames_dirty: dirty as u64,
+            page_files_open: system.store.pool.files().open_count() as u64,
             next_txn_id: system.status.next_id().0,
             purged_txn_id: system.history.next_id().map_or(u64::MAX, |id| id.0).min(system.status.low_water().0),
             log_end: system.store.wal.end().0,

@@ -6,6 +6,7 @@ use highkey_storage::IndexId;
 use highkey_types::{Collation, ColumnType, Str, Value};
 
 use crate::grants::Grants;
+use crate::trigger::TriggerDef;
 
 /// A table's identity: constant over renames, rebuilds and truncation, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +26,8 @@ pub struct TableDef {
     pub checks: Vec<CheckDef>,
     /// By name.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Those of one event and time in the order in which they run.
+    pub triggers: Vec<TriggerDef>,
     pub collation: &'static Collation,
     pub comment: Str,
     /// `ROW_FORMAT` as written; kept for SHOW CREATE TABLE, it changes nothing.

@@ -91,6 +91,11 @@ pub(crate) fn other_schema(from: &str, to: &str) -> MySqlError {
     error(1450, format!("Changing schema from '{from}' to '{to}' is not allowed."))
 }
 
+/// FOLLOWS and PRECEDES.
+pub(crate) fn no_referenced_trigger(name: &str) -> MySqlError {
+    error(3011, format!("Referenced trigger '{name}' for the given action time and event type does not exist."))
+}
+
 /// DROP TABLE's message lists all that are missing.
 pub(crate) fn unknown_tables(names: &str) -> MySqlError {
     error(1051, format!("Unknown table '{names}'"))

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::routine::RoutineKind;
+
 /// A set of static privileges. The bits are MySQL's; the catalog holds them, so that they stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -138,6 +140,9 @@ pub struct AccountName {
     pub host: String,
 }
 
+/// What has been granted on routines of one kind, by schema and by name in lower case.
+pub type RoutineGrants = BTreeMap<String, BTreeMap<String, Privileges>>;
+
 /// What one account may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
@@ -151,7 +156,10 @@ pub struct Grants {
     pub tables: BTreeMap<String, BTreeMap<String, TableGrants>>,
     /// ON PROCEDURE schema.name, by both names; that of the procedure in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub routines: BTreeMap<String, BTreeMap<String, Privileges>>,
+    pub routines: RoutineGrants,
+    /// ON FUNCTION schema.name, likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: RoutineGrants,
     /// Accounts whose privileges it may take on as roles.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub roles: BTreeSet<AccountName>,
@@ -161,6 +169,12 @@ pub struct Grants {
     /// Roles that its sessions begin with. Mandatory ones need not be among `roles`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub default_roles: BTreeSet<AccountName>,
+    /// Accounts as which it may act: PROXY.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub proxied: BTreeSet<AccountName>,
+    /// Those of `proxied` that it may grant to others: WITH GRANT OPTION.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub proxied_grantable: BTreeSet<AccountName>,
 }
 
 /// What one account may do with a table.
@@ -203,14 +217,33 @@ impl Grants {
                 }
             }
         }
-        for (schema, routines) in &role.routines {
-            let granted = self.routines.entry(schema.clone()).or_default();
-            for (routine, of_role) in routines {
-                let of_routine = granted.entry(routine.clone()).or_default();
-                *of_routine = of_routine.and(*of_role);
+        for kind in RoutineKind::GRANTED {
+            for (schema, routines) in role.routines(kind) {
+                let granted = self.routines_mut(kind).entry(schema.clone()).or_default();
+                for (routine, of_role) in routines {
+                    let of_routine = granted.entry(routine.clone()).or_default();
+                    *of_routine = of_routine.and(*of_role);
+                }
             }
         }
         self.administered.extend(role.administered.iter().cloned());
+    }
+
+    /// What has been granted on routines of this kind.
+    pub fn routines(&self, kind: RoutineKind) -> &RoutineGrants {
+        match kind {
+            // Nothing is granted on triggers.
+            RoutineKind::Procedure | RoutineKind::Trigger => &self.routines,
+            RoutineKind::Function => &self.functions,
+        }
+    }
+
+    /// The same, to change.
+    pub fn routines_mut(&mut self, kind: RoutineKind) -> &mut RoutineGrants {
+        match kind {
+            RoutineKind::Procedure | RoutineKind::Trigger => &mut self.routines,
+            RoutineKind::Function => &mut self.functions,
+        }
     }
 
     /// Takes a role away.
@@ -235,10 +268,13 @@ impl Grants {
             tables.retain(|_, grants| !grants.table.is_empty() || !grants.columns.is_empty());
         }
         self.tables.retain(|_, tables| !tables.is_empty());
-        for routines in self.routines.values_mut() {
-            routines.retain(|_, privileges| !privileges.is_empty());
+        for kind in RoutineKind::GRANTED {
+            let granted = self.routines_mut(kind);
+            for routines in granted.values_mut() {
+                routines.retain(|_, privileges| !privileges.is_empty());
+            }
+            granted.retain(|_, routines| !routines.is_empty());
         }
-        self.routines.retain(|_, routines| !routines.is_empty());
     }
 }
 

@@ -333,13 +333,13 @@ impl Table {
     }
 
     /// The AUTO_INCREMENT column is the first of the index.
-    fn begins_with_number(&self, index: usize) -> bool {
+    pub fn begins_with_number(&self, index: usize) -> bool {
         let first = self.def.indexes[index].parts.first();
         first.is_some_and(|part| Some(part.column) == self.auto_increment_column())
     }
 
     /// The row in the way is the new one, byte for byte, and no other unique index is left in which the new one could meet another.
-    fn is_same_in_last_key(&self, txn: &Transaction, index: usize, existing: &Row, row: &[Value]) -> bool {
+    pub fn is_same_in_last_key(&self, txn: &Transaction, index: usize, existing: &Row, row: &[Value]) -> bool {
         if self.is_referenced(txn) || self.indexes[index + 1..].iter().any(index::IndexCodec::is_unique) {
             return false;
         }

@@ -20,6 +20,7 @@ mod database;
 mod ddl;
 mod def;
 mod error;
+mod event;
 mod foreign;
 mod gate;
 mod grants;
@@ -40,6 +41,7 @@ mod table;
 mod temporary;
 mod timer;
 mod transaction;
+mod trigger;
 mod users;
 mod view;
 mod xa;
@@ -60,6 +62,7 @@ pub use def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, ReferenceAction, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
+pub use event::{EventDef, EventSchedule, EventStatus};
 pub use foreign::Generator;
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
@@ -67,7 +70,7 @@ pub use highkey_storage::{
     LockExtent, LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked,
     leave_processors, lower_priority, processor, waiting,
 };
-pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants};
+pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, RoutineGrants, TableGrants};
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use replica::ReplicaRecord;
@@ -75,9 +78,10 @@ pub use routine::{DataAccess, RoutineDef, RoutineKind};
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, ScanPartitions, SemiConsistent, TableScan};
 pub use metadata_lock::{MetadataLockReport, MetadataMode, MetadataObject};
-pub use session_locks::{Passage, SessionLocks};
+pub use session_locks::{DefinitionPassage, Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};
+pub use trigger::{TriggerDef, TriggerEvent, TriggerPlace, TriggerTime};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
 pub use xa::XaBranch;

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use highkey_storage::{Interrupt, WaitKind, waiting};
+use highkey_storage::{Interrupt, StripedCounter, WaitKind, waiting};
 use highkey_types::{MySqlError, Str, errors};
 use parking_lot::Mutex;
 
@@ -76,6 +76,8 @@ pub enum MetadataObject {
     Global,
     /// and transactions from committing.
     Commit,
+    /// LOCK INSTANCE FOR BACKUP: it keeps statements from beginning to change a definition.
+    Backup,
     Schema(Str),
     /// Schema and name.
     Table(Str, Str),
@@ -105,6 +107,12 @@ pub(crate) struct MetadataLocks {
     /// The global read lock is made of these.
     statements: Gate,
     commits: Gate,
+    /// LOCK INSTANCE FOR BACKUP has it for reading, and statements that change a definition for writing.
+    backup: Arc<MetadataLock>,
+    /// Tables and views that statements have opened, each time that one did.
+    pub(crate) uses: StripedCounter,
+    /// Definitions that have been made or read.
+    pub(crate) opened: AtomicU64,
 }
 
 struct Wait {
@@ -175,6 +183,9 @@ impl MetadataLocks {
             next_owner: AtomicU64::new(1),
             statements: Gate::default(),
             commits: Gate::default(),
+            backup: Arc::default(),
+            uses: StripedCounter::default(),
+            opened: AtomicU64::new(0),
         }
     }
 
@@ -199,6 +210,10 @@ impl MetadataLocks {
         &self.commits
     }
 
+    pub(crate) fn backup(&self) -> &Arc<MetadataLock> {
+        &self.backup
+    }
+
     pub(crate) fn wake_at(&self, deadline: Instant, waker: Waker) -> Alarm {
         self.timer.wake_at(deadline, waker)
     }
@@ -219,7 +234,11 @@ impl MetadataLocks {
 
     /// What there is of all names and of the global read lock, by object.
     pub(crate) fn reports(&self) -> Vec<MetadataLockReport> {
-        let mut locks = vec![(MetadataObject::Global, self.statements.lock().clone()), (MetadataObject::Commit, self.commits.lock().clone())];
+        let mut locks = vec![
+            (MetadataObject::Global, self.statements.lock().clone()),
+            (MetadataObject::Commit, self.commits.lock().clone()),
+            (MetadataObject::Backup, self.backup.clone()),
+        ];
         for ((schema, table), lock) in self.names.lock().iter() {
             let object = if table.is_empty() { MetadataObject::Schema(schema.clone()) } else { MetadataObject::Table(schema.clone(), table.clone()) };
             locks.push((object, lock.clone()));

@@ -9,13 +9,21 @@ use highkey_types::{Charset, Collation, Str};
 #[allow(missing_docs)]
 pub enum RoutineKind {
     Procedure,
+    Function,
+    /// Kept with its table, not among the routines of its schema.
+    Trigger,
 }
 
 impl RoutineKind {
+    /// Those that privileges are granted on.
+    pub const GRANTED: [RoutineKind; 2] = [RoutineKind::Procedure, RoutineKind::Function];
+
     /// As errors and lists name it.
     pub fn name(self) -> &'static str {
         match self {
             RoutineKind::Procedure => "PROCEDURE",
+            RoutineKind::Function => "FUNCTION",
+            RoutineKind::Trigger => "TRIGGER",
         }
     }
 }
@@ -51,6 +59,8 @@ pub struct RoutineDef {
     pub name: Str,
     /// What was written between the parentheses.
     pub parameters: Str,
+    /// The type behind RETURNS, as it was written; empty for a procedure.
+    pub returns: Str,
     pub body: Str,
     pub data_access: DataAccess,
     pub deterministic: bool,

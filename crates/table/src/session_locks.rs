@@ -1,4 +1,4 @@
-//! What a session has locked beyond its transactions: LOCK TABLES, and FLUSH TABLES WITH READ LOCK.
+//! What a session has locked beyond its transactions: LOCK TABLES, FLUSH TABLES WITH READ LOCK, and LOCK INSTANCE FOR BACKUP.
 //!
 //! Its transactions and its DDL know of it (`Database::begin_in`, `DdlContext::session`): they are of one group in the lock table, and what is
 //! locked here they do not lock again.
@@ -26,6 +26,8 @@ pub struct SessionLocks {
     writes: AtomicBool,
     /// Both gates are closed by this session.
     has_read_lock: AtomicBool,
+    /// LOCK INSTANCE FOR BACKUP was executed, and not yet UNLOCK INSTANCE.
+    has_instance: AtomicBool,
     held: Mutex<Held>,
 }
 
@@ -63,6 +65,7 @@ impl Database {
             has_tables: AtomicBool::new(false),
             writes: AtomicBool::new(false),
             has_read_lock: AtomicBool::new(false),
+            has_instance: AtomicBool::new(false),
             held: Mutex::default(),
         })
     }
@@ -72,6 +75,11 @@ impl Database {
     /// The metadata locks that somebody has or waits for, by object.
     pub fn metadata_lock_reports(&self) -> Vec<MetadataLockReport> {
         self.metadata_locks.reports()
+    }
+
+    /// Since the start: how often statements have opened a table or view, and how many definitions of tables were made or read. All stay open.
+    pub fn table_opens(&self) -> (u64, u64) {
+        (self.metadata_locks.uses.get(), self.metadata_locks.opened.load(Ordering::Relaxed))
     }
 }
 
@@ -215,6 +223,53 @@ impl SessionLocks {
         }
     }
 
+    /// LOCK INSTANCE FOR BACKUP: waits for the statements of others that change a definition; there are no others until `unlock_instance`. Several
+    /// sessions may have it. Errors: 1205, 1213, 1317.
+    pub async fn lock_instance(&self, timeout: Duration, interrupt: &Interrupt) -> Result<(), MySqlError> {
+        if !self.has_instance.load(Ordering::Relaxed) {
+            self.locks.acquire(self.owner, self.locks.backup(), MetadataMode::ReadOnly, timeout, interrupt).await?;
+            self.has_instance.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    pub fn unlock_instance(&self) {
+        if self.has_instance.swap(false, Ordering::Relaxed) {
+            self.locks.release(self.owner, self.locks.backup());
+        }
+    }
+
+    /// To be held by a statement that changes a definition. Waits while another session has locked the instance; `told` is called before. Errors:
+    /// 1205, 1213, 1317.
+    pub async fn begin_definition_beside_backups(
+        self: &Arc<Self>,
+        timeout: Duration,
+        interrupt: &Interrupt,
+        told: impl FnOnce(),
+    ) -> Result<DefinitionPassage, MySqlError> {
+        if let Some(begun) = self.try_begin_definition_beside_backups() {
+            return Ok(begun);
+        }
+        told();
+        let (mode, before) = self.definition_mode();
+        self.locks.acquire(self.owner, self.locks.backup(), mode, timeout, interrupt).await?;
+        Ok(DefinitionPassage { session: self.clone(), before })
+    }
+
+    /// As `begin_definition_beside_backups`. `None`: it would have to wait.
+    pub fn try_begin_definition_beside_backups(self: &Arc<Self>) -> Option<DefinitionPassage> {
+        let (mode, before) = self.definition_mode();
+        self.locks.try_acquire(self.owner, self.locks.backup(), mode).then(|| DefinitionPassage { session: self.clone(), before })
+    }
+
+    /// Who has locked the instance itself is alone meanwhile, and has what it had before when it is done.
+    fn definition_mode(&self) -> (MetadataMode, Option<MetadataMode>) {
+        match self.has_instance.load(Ordering::Relaxed) {
+            true => (MetadataMode::Exclusive, Some(MetadataMode::ReadOnly)),
+            false => (MetadataMode::Write, None),
+        }
+    }
+
     /// To be held by a statement that changes something, its commit included if it commits by itself. Waits while another session has the global
     /// read lock; `told` is called before. Errors: 1223 if this one has it; 1205, 1213, 1317.
     pub async fn begin_change(self: &Arc<Self>, timeout: Duration, interrupt: &Interrupt, told: impl FnOnce()) -> Result<Passage, MySqlError> {
@@ -224,6 +279,18 @@ impl SessionLocks {
     /// As `begin_change`, for a statement that may wait long for tables: the read lock waits for it as for a table, so that circles are found.
     pub async fn begin_definition(self: &Arc<Self>, timeout: Duration, interrupt: &Interrupt, told: impl FnOnce()) -> Result<Passage, MySqlError> {
         self.enter_statements(timeout, interrupt, told, true).await
+    }
+
+    /// As `begin_definition`. `None`: it would have to wait. Error 1223.
+    pub fn try_begin_definition(self: &Arc<Self>) -> Result<Option<Passage>, MySqlError> {
+        if self.writes.load(Ordering::Relaxed) {
+            return Ok(Some(Passage { session: self.clone(), way: None, commit: false }));
+        }
+        if self.has_read_lock() {
+            return Err(errors::cant_update_with_readlock());
+        }
+        let way = self.locks.statements().try_enter_locked(&self.locks, self.owner);
+        Ok(way.map(|way| Passage { session: self.clone(), way: Some(way), commit: false }))
     }
 
     async fn enter_statements(
@@ -265,6 +332,20 @@ impl Drop for SessionLocks {
     fn drop(&mut self) {
         self.unlock_tables();
         self.release_read_lock();
+        self.unlock_instance();
+    }
+}
+
+/// A session is changing a definition: see [`SessionLocks::begin_definition_beside_backups`]. Ends when dropped.
+pub struct DefinitionPassage {
+    session: Arc<SessionLocks>,
+    before: Option<MetadataMode>,
+}
+
+impl Drop for DefinitionPassage {
+    fn drop(&mut self) {
+        let locks = &self.session.locks;
+        locks.give_back(self.session.owner, locks.backup(), self.before);
     }
 }
 

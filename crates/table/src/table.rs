@@ -1,7 +1,8 @@
 //! One table: reading and changing single rows. Inserting is in insert.rs, scanning in scan.rs.
 
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_binlog::{RowMetadata, TableMap};
 use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy};
@@ -62,6 +63,8 @@ pub(crate) struct TableState {
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
+    /// When a transaction that changed rows last committed, microseconds since 1970; 0: not since the start.
+    changed_us: AtomicU64,
     /// A bulk insert collects rows to load the empty table with; others need not try.
     pub(crate) loading: AtomicBool,
     pub(crate) statistics: Mutex<Option<Arc<Statistics>>>,
@@ -97,6 +100,7 @@ impl TableState {
             auto_increment: AutoIncrement::new(auto_increment),
             row_ids: RowIds::new(row_ids),
             rows: AtomicI64::new(UNKNOWN_ROWS),
+            changed_us: AtomicU64::new(0),
             loading: AtomicBool::new(false),
             statistics: Mutex::new(None),
             histograms: Mutex::default(),
@@ -104,7 +108,10 @@ impl TableState {
         }
     }
 
+    /// A transaction that changed rows has committed; of them it has added so many.
     pub(crate) fn add_rows(&self, delta: i64) {
+        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
+        self.changed_us.fetch_max(now_us, Ordering::Relaxed);
         // Unknown stays unknown: the storage engine's estimate already counts these rows.
         let _ = self.rows.fetch_update(Ordering::AcqRel, Ordering::Acquire, |rows| {
             // Below zero for a moment if the row's deletion is counted before its insertion, by another transaction.
@@ -224,6 +231,12 @@ impl Table {
 
     pub fn auto_increment(&self) -> &AutoIncrement {
         &self.state.auto_increment
+    }
+
+    /// When rows of it were last changed by a transaction that has committed; `None`: not since the server started.
+    pub fn changed_at(&self) -> Option<SystemTime> {
+        let micros = self.state.changed_us.load(Ordering::Relaxed);
+        (micros > 0).then(|| UNIX_EPOCH + Duration::from_micros(micros))
     }
 
     /// The value that the next plain insert gets; `None` without an AUTO_INCREMENT column.
@@ -483,7 +496,7 @@ impl Table {
             txn.scratch = scratch;
             outcome?;
         }
-        txn.inner().note_rows_changed(1);
+        txn.note_changed(&self.state);
         if txn.events.is_some() {
             txn.log_change(self, &Change::Update(&old.values(), new))?;
         }
@@ -544,7 +557,7 @@ impl Table {
     }
 
     /// Error 1062 for a row that meets another one in `index`.
-    pub(crate) fn duplicate_entry(&self, index: usize, values: &[Value]) -> MySqlError {
+    pub fn duplicate_entry(&self, index: usize, values: &[Value]) -> MySqlError {
         duplicate_entry(&self.def, index, values)
     }
 }

@@ -217,6 +217,7 @@ impl Transaction {
 
     /// As `open`, without waiting: false also while DDL has the table or waits for it.
     pub fn try_open(&mut self, table: &Arc<Table>) -> bool {
+        self.db.metadata_locks.uses.add(1);
         match self.locks.try_acquire(&table.lock, MetadataMode::Read) {
             Ok(Got::Had) => table.is_current(),
             Ok(Got::New(before)) => self.keep_if_current(table, before),
@@ -236,6 +237,7 @@ impl Transaction {
 
     /// As `open`, of a view: it stays as it is until this transaction ends.
     pub async fn open_view(&mut self, view: &Arc<View>) -> Result<bool, MySqlError> {
+        self.db.metadata_locks.uses.add(1);
         let before = match self.locks.try_acquire(&view.lock, MetadataMode::Read)? {
             Got::Had => return Ok(view.is_current()),
             Got::New(before) => before,
@@ -249,6 +251,7 @@ impl Transaction {
     }
 
     pub(crate) async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {
+        self.db.metadata_locks.uses.add(1);
         let before = match self.locks.try_acquire(&table.lock, mode)? {
             Got::Had => return Ok(table.is_current()),
             Got::New(before) => before,
@@ -503,6 +506,14 @@ impl Transaction {
         match self.deltas.iter_mut().find(|(t, _)| Arc::ptr_eq(t, table)) {
             Some((_, delta)) => *delta += added,
             None => self.deltas.push((table.clone(), added)),
+        }
+    }
+
+    /// A row of the table was changed where it is.
+    pub(crate) fn note_changed(&mut self, table: &Arc<TableState>) {
+        self.inner().note_rows_changed(1);
+        if !self.deltas.iter().any(|(t, _)| Arc::ptr_eq(t, table)) {
+            self.deltas.push((table.clone(), 0));
         }
     }
 

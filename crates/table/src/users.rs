@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use highkey_storage::Isolation;
+use highkey_storage::{Isolation, Txn};
 use highkey_types::{MySqlError, errors};
 
-use crate::catalog::keys;
+use crate::catalog::{Catalog, keys};
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::def::UserDef;
@@ -61,16 +61,12 @@ impl Database {
             return Err(errors::rename_role());
         }
         let renamed = UserDef { user: to.user.clone(), host: to.host.clone(), ..(*current).clone() };
-        let record = serde_json::to_vec(&renamed).expect("an account has string keys only");
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::remove(&mut txn, self.catalog_index(), &keys::user(&from.user, &from.host))?;
-        high_water::put(&mut txn, self.catalog_index(), &keys::user(&to.user, &to.host), &record)?;
+        let accounts = vec![renamed];
+        self.put_accounts(&mut txn, &accounts)?;
         cx.commit(self, txn)?;
-        self.publish(|catalog, _| {
-            catalog.remove_user(&from.user, &from.host);
-            catalog.put_user(renamed);
-        });
-        self.note_accounts_changed();
+        self.publish_accounts(accounts, |catalog| catalog.remove_user(&from.user, &from.host));
         Ok(())
     }
 
@@ -109,27 +105,37 @@ impl Database {
         }
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::remove(&mut txn, self.catalog_index(), &keys::user(user, host))?;
-        for holder in &holders {
-            let record = serde_json::to_vec(holder).expect("an account has string keys only");
-            high_water::put(&mut txn, self.catalog_index(), &keys::user(&holder.user, &holder.host), &record)?;
-        }
+        self.put_accounts(&mut txn, &holders)?;
         cx.commit(self, txn)?;
-        self.publish(|catalog, _| {
-            catalog.remove_user(user, host);
-            holders.into_iter().for_each(|holder| catalog.put_user(holder));
-        });
-        self.note_accounts_changed();
+        self.publish_accounts(holders, |catalog| catalog.remove_user(user, host));
         Ok(())
     }
 
     fn store_user(&self, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
-        let record = serde_json::to_vec(&user).expect("an account has string keys only");
+        let accounts = vec![user];
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        high_water::put(&mut txn, self.catalog_index(), &keys::user(&user.user, &user.host), &record)?;
+        self.put_accounts(&mut txn, &accounts)?;
         cx.commit(self, txn)?;
-        self.publish(|catalog, _| catalog.put_user(user));
-        self.note_accounts_changed();
+        self.publish_accounts(accounts, |_| ());
         Ok(())
+    }
+
+    /// Writes the accounts' records.
+    pub(crate) fn put_accounts(&self, txn: &mut Txn, accounts: &[UserDef]) -> Result<(), MySqlError> {
+        for account in accounts {
+            let record = serde_json::to_vec(account).expect("an account has string keys only");
+            high_water::put(txn, self.catalog_index(), &keys::user(&account.user, &account.host), &record)?;
+        }
+        Ok(())
+    }
+
+    /// Shows everybody the accounts that have been committed, and at once what else `change` does.
+    pub(crate) fn publish_accounts(&self, accounts: Vec<UserDef>, change: impl FnOnce(&mut Catalog)) {
+        self.publish(|catalog, _| {
+            change(catalog);
+            accounts.into_iter().for_each(|account| catalog.put_user(account));
+        });
+        self.note_accounts_changed();
     }
 
     pub(crate) async fn lock_accounts(&self, cx: &DdlContext) -> Result<HeldLocks, MySqlError> {

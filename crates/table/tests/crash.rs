@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::*;
 use highkey_storage::{IndexId, SimDisk};
 use highkey_table::*;
-use highkey_types::{Charset, Collation, Value};
+use highkey_types::{Charset, Collation, IntervalUnit, Value};
 
 fn row(id: i64) -> Vec<Value> {
     vec![i(id), i(id % 5), t(&format!("name{id}"))]
@@ -72,15 +72,17 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
         let indexes: Vec<_> = def.indexes.iter().map(|i| i.name.to_string()).collect();
         let histograms: Vec<_> = def.columns.iter().enumerate().filter_map(|(i, c)| Some((&c.name, table.histogram(i)?.buckets().len()))).collect();
         let rows = all(db, table).len();
-        format!("{}.{} {} columns {indexes:?} {histograms:?} {rows} rows", def.schema, def.name, def.columns.len())
+        let triggers: Vec<_> = def.triggers.iter().map(|trigger| format!("{trigger:?}")).collect();
+        format!("{}.{} {} columns {indexes:?} {histograms:?} {triggers:?} {rows} rows", def.schema, def.name, def.columns.len())
     };
     let notes = db.replica_records().unwrap().into_iter().map(|record| format!("{record:?}"));
     let views = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().views(&schema.name));
     let views = views.map(|view| format!("{:?}", view.def()));
     let routines = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().routines(&schema.name));
     let routines = routines.map(|routine| format!("{routine:?}"));
+    let events: Vec<String> = db.catalog().all_events().map(|event| format!("{event:?}")).collect();
     let granted = db.catalog().users().into_iter().map(|account| format!("{} {:?}", account.user, account.grants.routines));
-    db.catalog().all_tables().iter().map(table).chain(views).chain(routines).chain(granted).chain(notes).collect()
+    db.catalog().all_tables().iter().map(table).chain(views).chain(routines).chain(events).chain(granted).chain(notes).collect()
 }
 
 type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
@@ -246,6 +248,7 @@ fn routine(name: &str) -> RoutineDef {
         schema: "s".into(),
         name: name.into(),
         parameters: "IN a INT".into(),
+        returns: "".into(),
         body: "BEGIN SELECT a; END".into(),
         data_access: DataAccess::ReadsSqlData,
         deterministic: true,
@@ -259,6 +262,64 @@ fn routine(name: &str) -> RoutineDef {
         created_at: std::time::UNIX_EPOCH,
         altered_at: std::time::UNIX_EPOCH + std::time::Duration::from_secs(7),
     }
+}
+
+fn event(name: &str) -> EventDef {
+    let collation = Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    EventDef {
+        schema: "s".into(),
+        name: name.into(),
+        body: "BEGIN SELECT 1; END".into(),
+        schedule: EventSchedule::Every { count: 90, unit: IntervalUnit::HourMinute, starts: 1_000, ends: Some(2_000) },
+        time_zone: "+01:00".into(),
+        status: EventStatus::Enabled,
+        preserve: true,
+        comment: "said of it".into(),
+        definer: ("root".into(), "localhost".into()),
+        sql_mode: 1 << 22,
+        charset: Charset::Latin1,
+        collation,
+        schema_collation: collation,
+        originator: 7,
+        created_at: std::time::UNIX_EPOCH,
+        altered_at: std::time::UNIX_EPOCH + std::time::Duration::from_secs(7),
+        last_executed: None,
+    }
+}
+
+/// A disk with the event `E`.
+fn with_event() -> SimDisk {
+    let disk = prepared(10);
+    let db = try_open_still(&disk).unwrap();
+    block_on(db.create_event(&DdlContext::default(), event("E"))).unwrap();
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn events_come_change_and_go_whole() {
+    crash_everywhere("create event", 10, |db| block_on(db.create_event(&DdlContext::default(), event("E"))));
+    crash_everywhere_on("rename event", &with_event(), |db| {
+        block_on(db.alter_event(&DdlContext::default(), ("s", "e"), Some(("s", "f")), |def| def.schedule = EventSchedule::At(5)))
+    });
+    crash_everywhere_on("run event", &with_event(), |db| {
+        let event = db.catalog().event("s", "e").unwrap();
+        block_on(db.note_event_run(&event, Some(1_500), EventStatus::Disabled, std::time::Duration::ZERO)).map(drop)
+    });
+    crash_everywhere_on("drop event", &with_event(), |db| block_on(db.drop_event(&DdlContext::default(), ("s", "e"))));
+    crash_everywhere_on("drop schema with event", &with_event(), |db| block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ()));
+
+    let db = try_open_still(&with_event()).unwrap();
+    let cx = DdlContext::default();
+    assert_eq!(format!("{:?}", db.catalog().event("s", "e").unwrap()), format!("{:?}", event("E")));
+    assert_eq!(block_on(db.create_event(&cx, event("e"))).unwrap_err().code, 1537);
+    assert_eq!(block_on(db.create_event(&cx, EventDef { schema: "none".into(), ..event("e") })).unwrap_err().code, 1049);
+    assert_eq!(block_on(db.alter_event(&cx, ("s", "f"), None, |_| ())).unwrap_err().code, 1539);
+    let old = db.catalog().event("s", "E").unwrap();
+    block_on(db.alter_event(&cx, ("s", "e"), None, |def| def.preserve = false)).unwrap();
+    assert!(block_on(db.note_event_run(&old, Some(1), EventStatus::Enabled, std::time::Duration::ZERO)).unwrap().is_none(), "it is another one by now");
+    block_on(db.drop_event(&cx, ("s", "e"))).unwrap();
+    assert_eq!(block_on(db.drop_event(&cx, ("s", "e"))).unwrap_err().code, 1539);
 }
 
 /// A disk with the procedure `P`, which its creator may run.
@@ -287,6 +348,46 @@ fn routines_come_change_and_go_whole() {
     block_on(db.drop_routine(&DdlContext::default(), key)).unwrap();
     assert_eq!(block_on(db.drop_routine(&DdlContext::default(), key)).unwrap_err().code, 1305);
     assert!(db.catalog().users().iter().all(|account| account.grants.routines.is_empty()));
+}
+
+fn trigger(name: &str) -> TriggerDef {
+    let routine = RoutineDef { kind: RoutineKind::Trigger, body: "SET @a = NEW.a".into(), ..routine(name) };
+    TriggerDef { event: TriggerEvent::Insert, time: TriggerTime::After, routine: Arc::new(routine) }
+}
+
+/// A disk with a table that has the trigger `G`.
+fn with_trigger() -> SimDisk {
+    let disk = prepared(10);
+    let db = try_open_still(&disk).unwrap();
+    block_on(db.create_trigger(&DdlContext::default(), "t", trigger("G"), &TriggerPlace::Last)).unwrap();
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn triggers_come_and_go_whole() {
+    crash_everywhere("create trigger", 10, |db| block_on(db.create_trigger(&DdlContext::default(), "t", trigger("G"), &TriggerPlace::Last)));
+    crash_everywhere_on("drop trigger", &with_trigger(), |db| block_on(db.drop_trigger(&DdlContext::default(), "s", "g")));
+
+    let disk = with_trigger();
+    let db = try_open_still(&disk).unwrap();
+    let create = |name: &str, place: TriggerPlace| block_on(db.create_trigger(&DdlContext::default(), "t", trigger(name), &place));
+    assert_eq!(create("g", TriggerPlace::Last).unwrap_err().code, 1359);
+    assert_eq!(create("h", TriggerPlace::Before("x".into())).unwrap_err().code, 3011);
+    create("h", TriggerPlace::Before("G".into())).unwrap();
+    create("i", TriggerPlace::Behind("h".into())).unwrap();
+    let names = |table: &str| -> Vec<String> { db.catalog().table("s", table).unwrap().def().triggers.iter().map(|trigger| trigger.routine.name.to_string()).collect() };
+    assert_eq!(names("t"), ["h", "i", "G"]);
+    // They go where the table goes, but not out of the schema.
+    block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: "other".into(), collation: trigger("x").routine.collation })).unwrap();
+    let rename = |schema: &str| block_on(db.rename_tables(&DdlContext::default(), &[(("s".into(), "t".into()), (schema.into(), "u".into()))]));
+    assert_eq!(rename("other").unwrap_err().code, 1435);
+    rename("s").unwrap();
+    block_on(db.truncate_table(&DdlContext::default(), "s", "u")).unwrap();
+    block_on(db.create_index(&DdlContext::default(), "s", "u", IndexSpec::ordinary("more", &[1]))).unwrap();
+    assert_eq!(names("u"), ["h", "i", "G"]);
+    block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "u".into())], false)).unwrap();
+    assert!(db.catalog().trigger("s", "h").is_none());
 }
 
 #[test]

@@ -168,7 +168,8 @@ impl Packing {
     }
 }
 
-fn length_bytes(max_bytes: u16) -> u8 {
+/// Of the length before CHAR and VARCHAR bytes.
+pub(crate) fn length_bytes(max_bytes: u16) -> u8 {
     if max_bytes > 255 { 2 } else { 1 }
 }
 

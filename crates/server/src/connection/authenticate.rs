@@ -70,6 +70,9 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
     let Some(hello) = parse_client_hello(&payload) else {
         return fail(&mut wire, CapabilityFlags::empty(), errors::handshake_error()).await;
     };
+    // As they came over the wire: each string behind its length.
+    let bytes = |text: &str| text.len() + if text.len() < 251 { 1 } else { 3 };
+    server.instance.note_connect_attributes(hello.attributes.iter().map(|(name, value)| bytes(name) + bytes(value)).sum::<usize>() as u64);
     let mut capabilities = hello.capabilities & offered;
     if hello.takes_progress() {
         capabilities |= CapabilityFlags::CLIENT_PROGRESS_OBSOLETE;
@@ -212,6 +215,7 @@ async fn caching_sha2_exchange(
     } else {
         if reply == WANT_PUBLIC_KEY {
             let pem = tokio::task::block_in_place(|| server.password_key.public_pem())?;
+            server.instance.set_password_key(&pem);
             wire.writer.packet(|out| auth_more_data(pem.as_bytes(), out));
             wire.flush().await?;
             let Ok(encrypted) = wire.receive_reply().await? else { return Ok(false) };

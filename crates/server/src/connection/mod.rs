@@ -21,7 +21,7 @@ use tracing::{debug, error, info};
 
 pub use authenticate::DigestCache;
 pub use watch::watch_clients;
-pub use wire::{Stream, Wire};
+pub use wire::{Stream, Wire, iana_name};
 
 use crate::listen::Server;
 

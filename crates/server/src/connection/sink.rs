@@ -23,6 +23,8 @@ pub struct PacketSink<'a> {
     binary: bool,
     /// Only the columns are sent; rows are fetched later.
     cursor: bool,
+    /// Of the end of the columns that come next.
+    announced: StatusFlags,
     types: Vec<ColumnType>,
     /// In which each column's text is sent.
     charsets: Vec<Charset>,
@@ -30,7 +32,8 @@ pub struct PacketSink<'a> {
 
 impl<'a> PacketSink<'a> {
     pub fn new(wire: &'a mut Wire, capabilities: CapabilityFlags, binary: bool) -> Self {
-        Self { wire, progress: Progress::default(), capabilities, binary, cursor: false, types: Vec::new(), charsets: Vec::new() }
+        let announced = StatusFlags::SERVER_STATUS_AUTOCOMMIT;
+        Self { wire, progress: Progress::default(), capabilities, binary, cursor: false, announced, types: Vec::new(), charsets: Vec::new() }
     }
 
     /// Reports progress until the answer begins, to a client that knows what that is.
@@ -146,10 +149,15 @@ impl ResultSink for PacketSink<'_> {
         for column in columns {
             self.writer().packet(|out| encode_column(out, &column_definition(column)));
         }
+        let announced = std::mem::replace(&mut self.announced, StatusFlags::SERVER_STATUS_AUTOCOMMIT);
         if !self.deprecate_eof() && !self.cursor {
-            // The status that counts comes with the end.
-            self.writer().packet(|out| encode_eof(out, StatusFlags::SERVER_STATUS_AUTOCOMMIT, 0));
+            // The status that counts comes with the end, but for OUT parameters.
+            self.writer().packet(|out| encode_eof(out, announced, 0));
         }
+    }
+
+    fn announce(&mut self, status: highkey_sql::StatusFlags) {
+        self.announced = StatusFlags::from_bits_retain(status.0);
     }
 
     fn row(&mut self, row: &[Value]) {

@@ -204,7 +204,7 @@ impl AsyncWrite for Prefixed {
 }
 
 /// The registered name of a cipher suite. rustls writes TLS13_ where the others of that version are registered as TLS_ too.
-fn iana_name(suite: CipherSuite) -> String {
+pub fn iana_name(suite: CipherSuite) -> String {
     let name = format!("{suite:?}");
     name.strip_prefix("TLS13_").map_or(name.clone(), |rest| format!("TLS_{rest}"))
 }

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::channel::{Channel, now_micros};
-use super::event::{Part, transaction_start};
+use super::event::{Part, TransactionStart, transaction_start};
 use super::order::{Dependencies, Order};
 use super::position::Position;
 use super::receiver::{self, Item};
@@ -180,10 +180,11 @@ impl Coordinator {
 
     /// Gives a transaction, by its first event, to a worker once it may start. False: UNTIL is reached before it.
     async fn start(&mut self, event: &Event, part: Part) -> Result<bool, String> {
-        let (gtid, clock, committed_micros) = match part {
-            Part::Start => transaction_start(event).map(|start| (start.gtid, start.clock, start.committed_micros))?,
-            _ => Default::default(),
+        let began = match part {
+            Part::Start => transaction_start(event)?,
+            _ => TransactionStart::default(),
         };
+        let TransactionStart { gtid, clock, committed_micros, .. } = began;
         if self.until.reached(&self.whole, gtid.as_ref(), || self.channel.executed()) {
             return Ok(false);
         }
@@ -196,7 +197,10 @@ impl Coordinator {
         self.skipping = self.skip > 0;
         let ignored = self.skipping || u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
         let file = self.position.file.as_str().into();
-        self.give(worker, Work::Start(Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, file, ignored, first: ticket == 0 })).await;
+        let shown = began.shown(now_micros());
+        self.channel.note_processing(shown.clone());
+        let start = Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, shown, file, ignored, first: ticket == 0 };
+        self.give(worker, Work::Start(start)).await;
         self.current = Some((gtid, worker));
         self.next += 1;
         Ok(true)
@@ -218,6 +222,7 @@ impl Coordinator {
             self.whole = self.position.clone();
             self.workers[worker].free_at = self.next;
             end = Some(self.position.clone());
+            self.channel.note_processed();
         }
         self.give(worker, Work::Event { event, part, end, room }).await;
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_sql::Instance;
-use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
+use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ReplicaTransaction, ReplicaWorker, ThreadState};
 use highkey_types::MySqlError;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::gtid::{Gtid, Gtids};
+use super::gtid::Gtids;
 use super::position::Position;
 use super::receiver::Queue;
 use super::settings::{Settings, Until};
@@ -182,8 +182,8 @@ impl Channel {
         self.state.lock().received.clone()
     }
 
-    /// How far the receiver has read for `queue`. Of a queue whose applier has ended nothing is noted: its successor reads that again.
-    pub fn note_read(&self, queue: &Queue, position: &Position, whole: bool) {
+    /// How far the receiver has read for `queue`, and the transaction that begins there. Of a queue whose applier has ended nothing is noted: its successor reads that again.
+    pub fn note_read(&self, queue: &Queue, position: &Position, begun: Option<ReplicaTransaction>, whole: bool) {
         let mut state = self.state.lock();
         if !self.queue.borrow().as_ref().is_some_and(|present| present.same(queue)) {
             return;
@@ -192,6 +192,13 @@ impl Channel {
             state.read.0.clone_from(&position.file);
         }
         state.read.1 = position.offset;
+        if begun.is_some() || whole {
+            let status = &mut state.status;
+            if whole && status.queueing.started_micros > 0 {
+                status.last_queued = status.queueing.end(now_micros());
+            }
+            status.queueing = begun.unwrap_or_default();
+        }
         if whole {
             state.received = position.clone();
         }
@@ -251,6 +258,7 @@ impl Channel {
     pub fn receiver_stopped(&self) {
         let status = &mut self.state.lock().status;
         status.receiver = ThreadState::No;
+        status.queueing = ReplicaTransaction::default();
         status.semi_sync = false;
         status.receiver_state = String::new();
     }
@@ -272,11 +280,22 @@ impl Channel {
         state.applying_since = vec![0; state.status.workers.len()];
     }
 
+    /// A transaction is given to a worker from here on.
+    pub fn note_processing(&self, transaction: ReplicaTransaction) {
+        self.state.lock().status.processing = transaction;
+    }
+
+    /// All of it is given.
+    pub fn note_processed(&self) {
+        let status = &mut self.state.lock().status;
+        status.last_processed = status.processing.end(now_micros());
+    }
+
     /// A worker starts a transaction that the source ran at that time, in seconds since 1970.
-    pub fn worker_started(&self, worker: usize, gtid: Option<&Gtid>, timestamp: u32) {
+    pub fn worker_started(&self, worker: usize, transaction: ReplicaTransaction, timestamp: u32) {
         let mut state = self.state.lock();
         state.applying_since[worker] = i64::from(timestamp) * 1_000_000;
-        state.status.workers[worker].applying_gtid = gtid.map_or("ANONYMOUS".into(), Gtid::to_string);
+        state.status.workers[worker].applying = ReplicaTransaction { started_micros: now_micros(), ..transaction };
     }
 
     /// A worker has applied its transaction.
@@ -284,7 +303,7 @@ impl Channel {
         let mut state = self.state.lock();
         state.applying_since[worker] = 0;
         let worker = &mut state.status.workers[worker];
-        worker.last_applied_gtid = std::mem::take(&mut worker.applying_gtid);
+        worker.last_applied = worker.applying.end(now_micros());
     }
 
     /// All transactions up to there are durable.
@@ -313,7 +332,8 @@ impl Channel {
         status.applier = ThreadState::No;
         status.applier_state = String::new();
         status.remaining_delay = None;
-        status.workers.iter_mut().for_each(|worker| worker.applying_gtid.clear());
+        status.processing = ReplicaTransaction::default();
+        status.workers.iter_mut().for_each(|worker| worker.applying = ReplicaTransaction::default());
     }
 
     /// What SHOW REPLICA STATUS shows.

@@ -1,12 +1,13 @@
 //! What events mean for a replica: where transactions of the source begin and end, and what it says of them. What is in an event is
 //! `highkey_sql::replica::Event`.
 
-use highkey_sql::replica::{BodyReader, Event, event_kind as kind};
+use highkey_sql::replica::{BodyReader, Event, ReplicaTransaction, event_kind as kind};
 
 use super::gtid::Gtid;
 use super::order::Clock;
 
 /// What a GTID event says of the transaction that it starts.
+#[derive(Default)]
 pub struct TransactionStart {
     /// None: anonymous.
     pub gtid: Option<Gtid>,
@@ -15,6 +16,22 @@ pub struct TransactionStart {
     pub clock: Clock,
     /// When the server that ran it first committed it, in microseconds since 1970; MySQL 8.0 says so.
     pub committed_micros: Option<u64>,
+    /// When the source did.
+    pub source_micros: Option<u64>,
+}
+
+impl TransactionStart {
+    /// As the tables of performance_schema show it, begun now by one of the replica's threads.
+    pub fn shown(&self, now_micros: i64) -> ReplicaTransaction {
+        let micros = |time: Option<u64>| time.map_or(0, |micros| micros as i64);
+        ReplicaTransaction {
+            gtid: self.gtid.as_ref().map_or("ANONYMOUS".into(), Gtid::to_string),
+            original_commit_micros: micros(self.committed_micros),
+            immediate_commit_micros: micros(self.source_micros),
+            started_micros: now_micros,
+            ended_micros: 0,
+        }
+    }
 }
 
 /// What a GTID event says. An error: it is too short.
@@ -28,7 +45,7 @@ pub fn transaction_start(event: &Event) -> Result<TransactionStart, String> {
             0 => Clock::Unknown,
             _ => Clock::Group { domain, commit: body.number(8)? },
         };
-        return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: event.server_id, sequence }), begins: flags & STANDALONE == 0, clock, committed_micros: None });
+        return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: event.server_id, sequence }), begins: flags & STANDALONE == 0, clock, committed_micros: None, source_micros: None });
     }
     body.number(1)?;
     let source = body.bytes(16)?.try_into().expect("16 bytes were taken");
@@ -42,12 +59,12 @@ pub fn transaction_start(event: &Event) -> Result<TransactionStart, String> {
     };
     // The commit's time here, and where it differs there, in 7 bytes each.
     const HAS_ORIGINAL: u64 = 1 << 55;
-    let committed_micros = match (&clock, body.number(7)) {
-        (Clock::Logical { .. }, Ok(time)) if time & HAS_ORIGINAL != 0 => Some(body.number(7)?),
-        (Clock::Logical { .. }, Ok(time)) => Some(time),
-        _ => None,
+    let (committed_micros, source_micros) = match (&clock, body.number(7)) {
+        (Clock::Logical { .. }, Ok(time)) if time & HAS_ORIGINAL != 0 => (Some(body.number(7)?), Some(time & !HAS_ORIGINAL)),
+        (Clock::Logical { .. }, Ok(time)) => (Some(time), Some(time)),
+        _ => (None, None),
     };
-    Ok(TransactionStart { gtid, begins: false, clock, committed_micros })
+    Ok(TransactionStart { gtid, begins: false, clock, committed_micros, source_micros })
 }
 
 /// What an event is within the transactions of the log.
@@ -168,6 +185,17 @@ mod tests {
         assert_eq!(transaction_start(&begins).unwrap().gtid.unwrap().to_string(), "0-9-3");
         assert_eq!(parts(vec![event(kind::MARIADB_GTID, MARIADB_GTID), query("create table t (a int)")]), [Start, Alone]);
         assert_eq!(parts(vec![begins, query("CREATE TABLE t (a INT)"), plain(kind::WRITE_ROWS_V1), query("ROLLBACK")]), [Start, Inside, Inside, Rollback]);
+    }
+
+    #[test]
+    fn times_of_commits_are_told() {
+        // The source's time, and behind it, where the first bit says so, that of the server before it.
+        let relayed = "010000000000000000000000000000000000000000000000000201000000000000000200000000000000 01000000000080 02000000000000";
+        let shown = transaction_start(&event(kind::ANONYMOUS_GTID, relayed)).unwrap().shown(9);
+        assert_eq!((shown.gtid.as_str(), shown.original_commit_micros, shown.immediate_commit_micros, shown.started_micros, shown.ended_micros), ("ANONYMOUS", 2, 1, 9, 0));
+        let own = relayed.replace("80 02", "00 02");
+        let shown = transaction_start(&event(kind::ANONYMOUS_GTID, &own)).unwrap().shown(9);
+        assert_eq!((shown.original_commit_micros, shown.immediate_commit_micros), (1, 1));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Which of a source's changes are applied: MySQL's replication filters.
 
+use std::collections::BTreeMap;
+
+use highkey_sql::replica::ReplicaFilter;
 use serde::{Deserialize, Serialize};
 
 /// The rules of CHANGE REPLICATION FILTER and of the options `replicate_…`. Names compare with case, as names of tables do.
@@ -15,6 +18,17 @@ pub struct Filters {
     pub wild_ignore_table: Vec<String>,
     /// `from->to`.
     pub rewrite_db: Vec<String>,
+    /// When each rule was set, be it to nothing.
+    #[serde(default)]
+    set_at: BTreeMap<String, SetAt>,
+}
+
+/// When a rule was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SetAt {
+    /// Microseconds since 1970.
+    micros: i64,
+    by_option: bool,
 }
 
 const RULES: [&str; 7] = [
@@ -29,7 +43,7 @@ const RULES: [&str; 7] = [
 
 impl Filters {
     /// The list of a rule by its name in CHANGE REPLICATION FILTER.
-    pub fn list_mut(&mut self, rule: &str) -> Option<&mut Vec<String>> {
+    fn list_mut(&mut self, rule: &str) -> Option<&mut Vec<String>> {
         Some(match rule {
             "REPLICATE_DO_DB" => &mut self.do_db,
             "REPLICATE_IGNORE_DB" => &mut self.ignore_db,
@@ -40,6 +54,24 @@ impl Filters {
             "REPLICATE_REWRITE_DB" => &mut self.rewrite_db,
             _ => return None,
         })
+    }
+
+    /// A statement sets a rule. False: there is none of that name.
+    pub fn set(&mut self, rule: &str, items: &[String], now_micros: i64) -> bool {
+        let Some(list) = self.list_mut(rule) else { return false };
+        *list = items.to_vec();
+        self.set_at.insert(rule.to_string(), SetAt { micros: now_micros, by_option: false });
+        true
+    }
+
+    /// The rules that have been set, in the order of `shown`.
+    pub fn rules(&self) -> Vec<ReplicaFilter> {
+        let rules = RULES.into_iter().zip(self.shown()).filter(|(name, rule)| !rule.is_empty() || self.set_at.contains_key(*name));
+        let told = |(name, rule): (&'static str, String)| {
+            let set = self.set_at.get(name).copied().unwrap_or_default();
+            ReplicaFilter { name, rule, by_option: set.by_option, since_micros: set.micros }
+        };
+        rules.map(told).collect()
     }
 
     /// As SHOW REPLICA STATUS shows them, in its order.
@@ -78,11 +110,12 @@ impl Filters {
     }
 
     /// The rules given as options of the server, `(name of the rule, items separated by commas)`: each takes the place of what was set before.
-    pub fn apply_options(&mut self, option: impl Fn(&str) -> String) {
+    pub fn apply_options(&mut self, now_micros: i64, option: impl Fn(&str) -> String) {
         for rule in RULES {
             let items = option(&rule.to_ascii_lowercase());
             if let Some(list) = self.list_mut(rule).filter(|_| !items.is_empty()) {
                 *list = items.split(',').map(|item| item.trim().to_string()).filter(|item| !item.is_empty()).collect();
+                self.set_at.insert(rule.to_string(), SetAt { micros: now_micros, by_option: true });
             }
         }
     }
@@ -147,12 +180,23 @@ mod tests {
     fn options_take_the_place_of_what_was_set() {
         let mut rules = filters(&[("REPLICATE_DO_DB", &["a"]), ("REPLICATE_IGNORE_DB", &["b"])]);
         assert!(!rules.names_tables());
-        rules.apply_options(|name| match name {
+        rules.apply_options(7, |name| match name {
             "replicate_do_db" => "x, y".into(),
             "replicate_wild_ignore_table" => "x.%".into(),
             _ => String::new(),
         });
         assert_eq!((rules.do_db.join(" ").as_str(), rules.ignore_db.join(" ").as_str(), rules.names_tables()), ("x y", "b", true));
+        assert!(rules.set("REPLICATE_REWRITE_DB", &["p->q".into(), "r->s".into()], 8) && rules.set("REPLICATE_DO_TABLE", &[], 9) && !rules.set("REPLICATE_ALL", &[], 9));
+        let told: Vec<String> = rules.rules().iter().map(|rule| format!("{} {} {} {}", rule.name, rule.rule, rule.by_option, rule.since_micros)).collect();
+        let expected = [
+            "REPLICATE_DO_DB x,y true 7",
+            // From before it was noted when.
+            "REPLICATE_IGNORE_DB b false 0",
+            "REPLICATE_DO_TABLE  false 9",
+            "REPLICATE_WILD_IGNORE_TABLE x.% true 7",
+            "REPLICATE_REWRITE_DB (p,q),(r,s) false 8",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

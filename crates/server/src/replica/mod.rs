@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use highkey_sql::Instance;
-use highkey_sql::replica::{ReplicaAction, ReplicaControl, ReplicaStatement, ReplicaStatus, ReplicaThreads, SourceOptions};
+use highkey_sql::replica::{ReplicaAction, ReplicaControl, ReplicaFilter, ReplicaStatement, ReplicaStatus, ReplicaThreads, SourceOptions};
 use highkey_types::{Level, MySqlError, Warning};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tracing::{error, info};
 
-use channel::{Channel, POSITION_RECORD, SETTINGS_RECORD};
+use channel::{Channel, POSITION_RECORD, SETTINGS_RECORD, now_micros};
 use position::Position;
 use receiver::Queue;
 use settings::{Settings, Until, fail};
@@ -81,7 +81,7 @@ impl Replica {
             Some(settings) => {
                 let position = positions(&records)?.into_iter().max_by_key(|position| position.number).unwrap_or_else(Position::start);
                 let mut settings = Settings::decode(settings)?;
-                settings.filters.apply_options(|name| instance.global_text(name));
+                settings.filters.apply_options(now_micros(), |name| instance.global_text(name));
                 Some(Channel::new(instance.clone(), settings, position))
             }
             None => None,
@@ -116,7 +116,7 @@ impl Replica {
     /// Before anything is set.
     fn first_settings(&self) -> Settings {
         let mut settings = Settings::default();
-        settings.filters.apply_options(|name| self.instance.global_text(name));
+        settings.filters.apply_options(now_micros(), |name| self.instance.global_text(name));
         settings
     }
 
@@ -155,8 +155,9 @@ impl Replica {
         let known = self.channel.read().clone();
         let mut settings = known.as_ref().map_or_else(|| self.first_settings(), |channel| channel.settings());
         for (rule, items) in rules {
-            let list = settings.filters.list_mut(rule).ok_or_else(|| fail(1064, format!("{rule} is no replication filter")))?;
-            list.clone_from(items);
+            if !settings.filters.set(rule, items, now_micros()) {
+                return Err(fail(1064, format!("{rule} is no replication filter")));
+            }
         }
         self.store(&settings, None)?;
         match known {
@@ -290,5 +291,10 @@ impl ReplicaControl for Replica {
     fn status(&self) -> Option<ReplicaStatus> {
         let channel = self.channel.read().clone()?;
         Some(channel.status()).filter(|status| !status.host.is_empty())
+    }
+
+    fn filters(&self) -> Vec<ReplicaFilter> {
+        let channel = self.channel.read().clone();
+        channel.map_or_else(|| self.first_settings(), |channel| channel.settings()).filters.rules()
     }
 }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_sql::replica::{Event, event_kind as kind};
+use highkey_sql::replica::{Event, ReplicaTransaction, event_kind as kind};
 use mysql_common::packets::binlog_request::BinlogRequest;
 use mysql_common::packets::{GnoInterval, Sid};
 use parking_lot::Mutex;
@@ -181,7 +181,7 @@ async fn follow(channel: &Channel, queue: &Queue, attempts: &mut u64, mut events
             _ if reading.skipping && part != Part::Log => {}
             _ => queue.push(event, part).await?,
         }
-        channel.note_read(queue, &reading.position, part.ends());
+        channel.note_read(queue, &reading.position, reading.begun.take(), part.ends());
         if acknowledge {
             asks.add(reading.asked());
         }
@@ -265,12 +265,14 @@ struct Reading {
     inside: bool,
     /// The transaction that has begun is one that the replica has.
     skipping: bool,
+    /// The transaction that has begun with the last event, if the replica does not have it.
+    begun: Option<ReplicaTransaction>,
     from: Position,
 }
 
 impl Reading {
     fn new(from: Position) -> Reading {
-        Reading { position: from.clone(), transaction: None, grouping: Grouping::default(), inside: false, skipping: false, from }
+        Reading { position: from.clone(), transaction: None, grouping: Grouping::default(), inside: false, skipping: false, begun: None, from }
     }
 
     /// What an acknowledgement of the last event means.
@@ -288,8 +290,10 @@ impl Reading {
             _ => {}
         }
         if part == Part::Start {
-            self.transaction = transaction_start(event)?.gtid;
+            let start = transaction_start(event)?;
+            self.transaction = start.gtid;
             self.skipping = self.transaction.as_ref().is_some_and(|gtid| self.from.gtids.contains(gtid));
+            self.begun = (!self.skipping).then(|| start.shown(now_micros()));
         } else if part.ends() {
             if let Some(gtid) = self.transaction.take() {
                 self.position.gtids.add(&gtid);

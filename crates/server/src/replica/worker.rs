@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_binlog::{Uuid, Xid, xa};
-use highkey_sql::replica::{Applier, BranchStatement, DUMMY_TABLE, Event, RowsChange, RowsKind, SourceTransaction, StatementContext, TableMaps, event_kind as kind};
+use highkey_sql::replica::{Applier, BranchStatement, DUMMY_TABLE, Event, ReplicaTransaction, RowsChange, RowsKind, SourceTransaction, StatementContext, TableMaps, event_kind as kind};
 use highkey_types::MySqlError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -47,6 +47,8 @@ pub struct Start {
     pub committed_micros: Option<u64>,
     /// When the source ran it, seconds since 1970.
     pub timestamp: u32,
+    /// As it is shown.
+    pub shown: ReplicaTransaction,
     /// The source's file that it is in.
     pub file: Arc<str>,
     /// It comes from a server whose changes are not for us.
@@ -137,7 +139,7 @@ impl Worker {
     async fn take(&mut self, work: Work) -> Result {
         let (event, part, end, _room) = match work {
             Work::Start(start) => {
-                self.channel.worker_started(self.number, start.gtid.as_ref(), start.timestamp);
+                self.channel.worker_started(self.number, start.shown.clone(), start.timestamp);
                 self.variables = StatementContext::default();
                 self.tables.trim();
                 let executed = !self.announce(&start);

@@ -1,18 +1,22 @@
 //! The binder's state, and the resolution of names through the queries around an expression.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use highkey_table::{Privileges, Table, View};
+use highkey_table::{Privileges, RoutineDef, Table, View};
 use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::fold::Folder;
+use super::hints::HintedBlock;
 use super::privileges::Below;
 use super::scope::{Clause, Scope};
 use super::view::Conditions;
 use super::{BindContext, errors};
-use crate::parse::ast::{self, ColumnRef};
+use crate::parse::ast::{self, ColumnRef, OptimizerHint};
 use crate::parse::print::ResolvedNames;
 use crate::plan::{Expr, ExprKind, ExprType, Rel};
+use crate::routine::StoredFunction;
 use crate::stack;
 
 pub(super) type Result<T> = std::result::Result<T, MySqlError>;
@@ -69,6 +73,18 @@ pub(super) struct Binder<'a> {
     pub granted_below: Privileges,
     /// The views that have been exposed.
     pub below: Vec<Below>,
+    /// The query blocks with hints, and blocks below blocks with hints that name one.
+    pub hinted: Vec<HintedBlock>,
+    /// The hints of the blocks around the current one that name a block.
+    pub hints_around: Vec<OptimizerHint>,
+    /// The stored functions whose bodies are being bound, outermost first.
+    pub calling: Vec<Arc<RoutineDef>>,
+    /// Those that have been bound for the statement.
+    pub called: Rc<RefCell<Vec<Arc<StoredFunction>>>>,
+    /// How many bodies of stored functions have been bound for it.
+    pub bodies: Rc<Cell<usize>>,
+    /// What the result of the call that is bound next is called, if not by the function's name.
+    pub result_name: Option<Str>,
     /// How many of the expressions around the current one are being bound once more.
     repeating: usize,
     /// Expressions bound once more.
@@ -109,6 +125,12 @@ impl<'a> Binder<'a> {
             granted: Privileges::ALL,
             granted_below: Privileges::ALL,
             below: Vec::new(),
+            hinted: Vec::new(),
+            hints_around: Vec::new(),
+            calling: Vec::new(),
+            called: Rc::default(),
+            bodies: Rc::default(),
+            result_name: None,
             repeating: 0,
             repeated: 0,
             copied: 0,
@@ -192,6 +214,11 @@ impl<'a> Binder<'a> {
 
     /// The n-th parameter: its value as a literal if it is known, else a parameter that its context types.
     pub fn param(&mut self, index: usize) -> Expr {
+        if let Some((variable, ty)) = self.cx.local(index) {
+            let depth = self.scopes.len().saturating_sub(1);
+            let kind = if depth == 0 { ExprKind::Column(variable) } else { ExprKind::Outer { depth, index: variable } };
+            return Expr { kind, ty: ty.clone() };
+        }
         match self.cx.params().and_then(|values| values.get(index)) {
             Some(value) => {
                 let ty = self.cx.declared_type(index).cloned().unwrap_or_else(|| super::literal::type_of(value, self.cx.collation()));

@@ -41,6 +41,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, FuncId>> = LazyLock::new(|| {
     named.chain(ALIASES.iter().copied()).collect()
 });
 
+/// A function of that name is built in.
+pub(crate) fn is_native_function(name: &str) -> bool {
+    BY_NAME.contains_key(name.to_ascii_uppercase().as_str())
+}
+
 /// The name of a unit, as MySQL writes it.
 pub(super) fn unit_name(unit: IntervalUnit) -> &'static str {
     use IntervalUnit::*;
@@ -156,8 +161,10 @@ impl Binder<'_> {
 
     /// A function by its name.
     pub fn function(&mut self, call: &FunctionCall) -> Result<Expr> {
+        // It is for the whole expression, not for what is in it.
+        let result_name = self.result_name.take();
         if let Some(schema) = &call.name.schema {
-            return Err(errors::unknown_function(schema, &call.name.name));
+            return self.stored_function(&Str::from(schema.as_str()), call, result_name);
         }
         let name = call.name.name.to_ascii_uppercase();
         match (name.as_str(), call.args.as_slice()) {
@@ -198,7 +205,7 @@ impl Binder<'_> {
         }
         let Some(func) = BY_NAME.get(name.as_str()).copied() else {
             let Some(schema) = self.cx.current_schema() else { return Err(errors::no_database()) };
-            return Err(errors::unknown_function(&schema, &call.name.name));
+            return self.stored_function(&schema, call, result_name);
         };
         let (least, most) = func.arity();
         if call.args.len() < least || call.args.len() > most || super::json::is_unpaired(func, call.args.len()) {

@@ -345,18 +345,34 @@ fn store_constant(left: &mut Expr, right: &mut Expr, folder: &Folder<'_>) {
         if let Some(stored) = stored_constant(left, right, folder) {
             *right = stored;
         }
-    } else if stores(right, left)
-        && let Some(stored) = stored_constant(right, left, folder)
-    {
+    } else if stores(right, left) {
+        if let Some(stored) = stored_constant(right, left, folder) {
+            *left = stored;
+        }
+    } else if let Some(stored) = time_of_constant(left, right, folder) {
+        *right = stored;
+    } else if let Some(stored) = time_of_constant(right, left, folder) {
         *left = stored;
     }
 }
 
-/// The constants of a list, stored into the column before it: for dates all or none of a list of numbers, for years each of a list of strings.
+/// The time of day that a TIME column takes from a literal number or date; strings are for `time_and_text`.
+fn time_of_constant(column: &Expr, constant: &Expr, folder: &Folder<'_>) -> Option<Expr> {
+    let takes = matches!(class(&constant.ty), Class::Int | Class::Decimal | Class::Real | Class::Date | Class::DateTime);
+    if takes && is_column(column) && class(&column.ty) == Class::Time { stored_time(column, constant, folder) } else { None }
+}
+
+/// The constants of a list, stored into the column before it: for dates and times all or none of a list of numbers, for years each of a list of strings.
 fn store_constants(column: &Expr, list: &mut [Expr], folder: &Folder<'_>) {
     match &column.ty.ty.kind {
         TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) if list.iter().all(|item| item.ty.ty.is_number()) => {
             let stored: Option<Vec<Expr>> = list.iter().map(|item| stored_constant(column, item, folder)).collect();
+            if let Some(stored) = stored {
+                list.clone_from_slice(&stored);
+            }
+        }
+        TypeKind::Time(_) if list.iter().all(|item| item.ty.ty.is_number()) => {
+            let stored: Option<Vec<Expr>> = list.iter().map(|item| time_of_constant(column, item, folder)).collect();
             if let Some(stored) = stored {
                 list.clone_from_slice(&stored);
             }
@@ -445,7 +461,10 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let dates = classes.iter().any(|class| matches!(class, Class::Date | Class::DateTime));
     let strings = classes.contains(&Class::Text) && !classes.contains(&Class::Json);
     // An integer column takes strings that are integers (`integer_literal`), TIME beside a number each for itself, a YEAR and what has a date what they can store.
-    let [stored_low, stored_high] = bounds.each_ref().map(|bound| stored_constant(&exprs[0], bound, folder));
+    let [stored_low, stored_high] = match bounds.each_ref().map(|bound| time_of_constant(&exprs[0], bound, folder)) {
+        [Some(low), Some(high)] if numbers => [Some(low), Some(high)],
+        _ => bounds.each_ref().map(|bound| stored_constant(&exprs[0], bound, folder)),
+    };
     let is_integer = |bound: &Expr| {
         let ExprKind::Literal(value) = &bound.kind else { return false };
         value.as_i64().is_some() || value.as_str().is_some_and(|text| text.trim().parse::<i64>().is_ok())
@@ -458,9 +477,19 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let high = if stores { stored_high.unwrap_or(high) } else { high };
     let times = strings && !numbers && !dates && classes.contains(&Class::Time);
     let ([first, second], [low, high]) = if times { between_times(exprs, [low, high], folder) } else { (exprs, [low, high]) };
+    // One collation for the three of them.
+    let texts = classes.iter().all(|class| *class == Class::Text);
+    let collation = if texts { Some(collation::aggregate(&[&first, &low, &high], folder.collation(), true, "between")?.0) } else { None };
+    let ([first, second], [low, high]) = match collation {
+        Some(Collation { charset: Charset::Binary, .. }) => ([first, second].map(|expr| as_bytes(expr, folder)), [low, high].map(|bound| as_bytes(bound, folder))),
+        _ => ([first, second], [low, high]),
+    };
+    let collation = collation.filter(|collation| collation.charset != Charset::Latin1);
 
     let side = |op: CompareOp, mut left: Expr, mut right: Expr| -> Result<Expr, MySqlError> {
-        let by = if strings && numbers && !fit {
+        let by = if let Some(collation) = collation {
+            CompareBy::Text(collation)
+        } else if strings && numbers && !fit {
             (left, right) = (chosen_number(left), chosen_number(right));
             CompareBy::Double
         } else if strings && dates && !numbers {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View};
+use highkey_table::{RoutineDef, Table, View};
 use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
 use crate::plan::{ExprType, VirtualTable};
@@ -51,6 +51,14 @@ pub trait BindContext {
     }
     /// Type of a parameter that is a variable of a routine.
     fn declared_type(&self, _index: usize) -> Option<&ExprType> {
+        None
+    }
+    /// The variable that a parameter in the body of a stored function is, and its type: the variables are the outermost row.
+    fn local(&self, _index: usize) -> Option<(usize, &ExprType)> {
+        None
+    }
+    /// The stored function of that name.
+    fn function(&self, _schema: &str, _name: &str) -> Option<Arc<RoutineDef>> {
         None
     }
     /// The current value of a system variable, for its type (error 1193 if unknown).

@@ -376,16 +376,13 @@ impl Binder<'_> {
             }
             (Some(items), None) => match &right.kind {
                 Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.row_of_query(left, query, op == CompareOp::Ne),
-                Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
+                Ast::Subquery(query) => self.row_beside_query(op, items, query),
                 _ => Err(errors::operand_columns(items.len())),
             },
             (None, Some(items)) => match &left.kind {
                 Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.row_of_query(right, query, op == CompareOp::Ne),
-                Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
-                _ => {
-                    let _ = items;
-                    Err(errors::operand_columns(1))
-                }
+                Ast::Subquery(query) => self.row_beside_query(op.flip(), items, query),
+                _ => Err(errors::operand_columns(1)),
             },
         }
     }

@@ -418,6 +418,10 @@ pub(super) fn index_choice(table: &Table, hints: &[ast::IndexHint]) -> Result<In
             }
         }
     }
+    let has = |kind: IndexHintKind| hints.iter().any(|hint| hint.kind == kind);
+    if has(IndexHintKind::Use) && has(IndexHintKind::Force) {
+        return Err(MySqlError::with_message(1221, "Incorrect usage of USE INDEX and FORCE INDEX"));
+    }
     Ok(choice)
 }
 

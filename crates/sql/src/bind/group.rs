@@ -5,7 +5,7 @@ use highkey_table::IndexKind;
 use super::binder::{Binder, Result};
 use super::errors;
 use super::scope::same_expr;
-use crate::plan::{Aggregate, AggregateFunc, CompareOp, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind};
+use crate::plan::{Aggregate, AggregateFunc, Coercibility, CompareOp, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind};
 
 /// Stands for the rollup set until the aggregate's width is known.
 pub(super) const ROLLUP_SET: usize = usize::MAX - 1;
@@ -31,7 +31,7 @@ pub(super) struct Grouping<'a> {
 impl Grouping<'_> {
     /// `expr` over groups and aggregates. A column that is neither is ANY_VALUE where the mode or a key allows it.
     pub fn rewrite(&mut self, expr: &mut Expr, place: Place) -> Result<()> {
-        if let Some(position) = self.groups.iter().position(|g| same_expr(g, expr)) {
+        if let Some(position) = self.group(expr) {
             let nullable = expr.ty.nullable || self.rollup;
             *expr = Expr::column(position, expr.ty.clone().with_nullable(nullable));
             return Ok(());
@@ -67,12 +67,26 @@ impl Grouping<'_> {
         Ok(())
     }
 
+    /// The group column that an expression is, whatever COLLATE is put on it.
+    fn group(&self, expr: &Expr) -> Option<usize> {
+        let is_grouped = |group: &Expr| {
+            if expr.ty.coercibility != Coercibility::Explicit || group.ty.coercibility == Coercibility::Explicit {
+                return same_expr(group, expr);
+            }
+            let mut plain = expr.clone();
+            plain.ty.ty.collation = group.ty.ty.collation;
+            same_expr(group, &plain)
+        };
+        let exact = self.groups.iter().position(|group| same_expr(group, expr));
+        exact.or_else(|| self.groups.iter().position(is_grouped))
+    }
+
     /// Outer references of a subquery to the aggregated query's FROM become references to its groups.
     fn rewrite_outer(&mut self, expr: &mut Expr, depth: usize, place: Place) -> Result<()> {
         match &mut expr.kind {
             ExprKind::Outer { depth: d, index } if *d == depth => {
                 let source = Expr::column(*index, expr.ty.clone());
-                let mapped = match self.groups.iter().position(|g| same_expr(g, &source)) {
+                let mapped = match self.group(&source) {
                     Some(position) => position,
                     None => match self.ungrouped(*index, expr.ty.clone(), place)?.as_column() {
                         Some(position) => position,
@@ -136,7 +150,9 @@ pub(super) fn place_rollup_set(expr: &mut Expr, at: usize) {
 impl Binder<'_> {
     /// Columns of FROM that the group expressions determine: through keys, equalities and constants.
     pub fn determined(&self, groups: &[Expr], from: &Rel, filter: Option<&Expr>) -> Vec<usize> {
-        let mut known: Vec<usize> = groups.iter().filter_map(Expr::as_column).collect();
+        // Under COLLATE a group has more than one value of its column.
+        let columns = groups.iter().filter(|group| group.ty.coercibility != Coercibility::Explicit);
+        let mut known: Vec<usize> = columns.filter_map(Expr::as_column).collect();
         let mut equalities = Vec::new();
         let mut tables = Vec::new();
         collect_dependencies(from, 0, &mut equalities, &mut tables);

@@ -54,7 +54,12 @@ impl Binder<'_> {
                 (BoundSource::Query(Box::new(bound)), on_duplicate)
             }
         };
-        let hints = super::hints::hints(&insert.hints);
+        let mut hints = super::hints::hints(&insert.hints, false);
+        if insert.delayed {
+            let verb = if insert.replace { "REPLACE" } else { "INSERT" };
+            let converted = highkey_types::errors::warn_legacy_syntax_converted(format!("{verb} DELAYED"), verb);
+            hints.warnings.insert(0, (converted.code, converted.message));
+        }
         // Whether all tables are locked comes first.
         self.check_locked(&insert.table, &insert.table.name, true)?;
         let views = self.views.clone();
@@ -78,7 +83,7 @@ impl Binder<'_> {
         };
         let def = view.def();
         let full_name = format!("{}.{}", def.schema, def.name);
-        let not_insertable = MySqlError::with_message(1471, format!("The target table {} of the {} is not insertable-into", def.name, self.operation));
+        let not_insertable = MySqlError::with_message(1471, format!("The target table {} of the INSERT is not insertable-into", def.name));
         let Some(exposed) = self.exposed_view(&view, &def.name)?.filter(|exposed| has_base_table(&exposed.rel)) else { return Err(not_insertable) };
         self.check_through(wanted, &def.name)?;
         let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);

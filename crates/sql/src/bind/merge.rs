@@ -112,7 +112,8 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
     };
     let mut ty = ColumnType::new(kind);
     ty.unsigned = all_unsigned;
-    ty.width = typed.iter().map(|e| e.ty.ty.width).max().filter(|_| typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
+    let width = |e: &&Expr| if ty.kind == TypeKind::TinyInt { e.ty.ty.width } else { e.ty.integer_length() as u8 };
+    ty.width = typed.iter().map(width).max().filter(|_| typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
     ty
 }
 

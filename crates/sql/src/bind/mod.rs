@@ -12,8 +12,10 @@ mod expr;
 mod fold;
 mod from;
 mod group;
+mod hint_warnings;
 mod hints;
 mod insert;
+mod join_order;
 mod json;
 mod literal;
 mod merge;
@@ -21,6 +23,7 @@ mod privileges;
 mod query;
 mod scope;
 mod select;
+mod stored;
 mod subquery;
 mod types;
 mod update;
@@ -32,6 +35,7 @@ pub use dml::{
     UpdateTarget, ViewCheck, needs_row_key,
 };
 pub use view::BoundView;
+pub(crate) use call::is_native_function;
 pub(crate) use literal::param_type;
 pub(crate) use view::root;
 pub use types::resolve_type;

@@ -38,8 +38,9 @@ impl Binder<'_> {
             return Err(MySqlError::with_message(1222, "The used SELECT statements have a different number of columns"));
         }
         let first = first_select(&query.body);
-        let mut hints = first.map(|s| super::hints::hints(&s.hints)).unwrap_or_default();
+        let mut hints = first.map(|s| super::hints::hints(&s.hints, true)).unwrap_or_default();
         super::hints::resolve(&mut hints, &rel);
+        hints.warnings.extend(super::hint_warnings::warnings(&mut self.hinted));
         Ok(BoundQuery {
             hints,
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
@@ -269,6 +270,9 @@ impl Binder<'_> {
         if steps.windows(2).any(|pair| !pair[0].all && pair[1].all) {
             return Err(not_supported_yet("recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression"));
         }
+        if steps.iter().any(|step| hides(&step.body, &cte.name)) {
+            return Err(cte_recursive_requires_single_reference(&cte.name));
+        }
         let distinct = steps.iter().any(|step| !step.all);
         let mut anchor = self.set_operations(first, before, &[])?;
         rename(&mut anchor, &cte.name, &cte.columns)?;
@@ -298,7 +302,7 @@ impl Binder<'_> {
             1 => steps.remove(0),
             _ => Rel { kind: RelKind::SetOperation { op: SetOperator::Union, all: true, inputs: steps }, fields: fields.clone() },
         };
-        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct };
+        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct, strict: self.cx.strict() };
         let rel = Rel { kind, fields };
         let around = Surroundings { order_by: &cte.query.order_by, limit: cte.query.limit.as_ref(), locks: &[] };
         self.order_and_limit(rel, around)
@@ -379,6 +383,7 @@ fn unqualified(fields: &[Field]) -> Vec<Field> {
 
 fn table_select(name: &ast::ObjectName) -> ast::Select {
     ast::Select {
+        number: 0,
         hints: Vec::new(),
         distinct: false,
         calc_found_rows: false,
@@ -417,6 +422,24 @@ fn readers(rel: &Rel, id: usize) -> usize {
 
 fn reads_recursion(rel: &Rel, id: usize) -> bool {
     matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id) || rel.inputs().iter().any(|input| reads_recursion(input, id))
+}
+
+/// Whether a derived table of a query reads a table of that name.
+fn hides(body: &QueryBody, name: &str) -> bool {
+    fn in_table(table: &ast::TableRef, name: &str) -> bool {
+        match table {
+            ast::TableRef::Table { .. } => false,
+            ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
+            ast::TableRef::Join { left, right, .. } => in_table(left, name) || in_table(right, name),
+            ast::TableRef::List(tables) => tables.iter().any(|t| in_table(t, name)),
+        }
+    }
+    match body {
+        QueryBody::Select(select) => select.from.iter().any(|t| in_table(t, name)),
+        QueryBody::Nested(query) => hides(&query.body, name),
+        QueryBody::SetOperations { first, rest } => hides(first, name) || rest.iter().any(|operand| hides(&operand.body, name)),
+        QueryBody::Table(_) | QueryBody::Values(_) => false,
+    }
 }
 
 /// Whether a query reads a table of that name in FROM.

@@ -188,10 +188,10 @@ pub(super) fn same_table(a: &str, b: &str) -> bool {
     a == b || (a.eq_ignore_ascii_case("information_schema") && b.eq_ignore_ascii_case("information_schema"))
 }
 
-/// Two expressions are the same computation on the same row.
+/// Two expressions are the same computation on the same row, and compare under the same collation.
 pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
     use std::mem::discriminant;
-    if discriminant(&a.kind) != discriminant(&b.kind) {
+    if discriminant(&a.kind) != discriminant(&b.kind) || a.ty.ty.collation.id != b.ty.ty.collation.id {
         return false;
     }
     let own = match (&a.kind, &b.kind) {
@@ -202,6 +202,8 @@ pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
         (ExprKind::UserVar(x), ExprKind::UserVar(y)) => x == y,
         (ExprKind::SystemVar { scope: s, name: x }, ExprKind::SystemVar { scope: t, name: y }) => (s, x) == (t, y),
         (ExprKind::Call { func: f, .. }, ExprKind::Call { func: g, .. }) => f == g && !f.is_volatile(),
+        // As in MySQL, whatever else it depends on.
+        (ExprKind::Stored { function: f, .. }, ExprKind::Stored { function: g, .. }) => f.is_same(g),
         (ExprKind::Compare { op: o, by: x, .. }, ExprKind::Compare { op: p, by: y, .. }) => o == p && x == y,
         (ExprKind::IsNull { negated: x, .. }, ExprKind::IsNull { negated: y, .. }) => x == y,
         (ExprKind::IsTruth { value: v, negated: x, .. }, ExprKind::IsTruth { value: w, negated: y, .. }) => (v, x) == (w, y),

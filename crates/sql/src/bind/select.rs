@@ -4,6 +4,8 @@ use highkey_types::{MySqlError, Str, Value};
 
 use super::binder::{Binder, Result};
 use super::group::{Grouping, Place, place_rollup_set};
+use super::hints::{HintedBlock, JoinHints, choose_indexes, join_hints};
+use super::join_order::ordered;
 use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
 use super::{TableSource, errors};
@@ -51,8 +53,23 @@ pub(super) struct Surroundings<'q> {
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, around: Surroundings<'_>) -> Result<Rel> {
         let star_unread = std::mem::take(&mut self.star_unread);
+        // Those of views mean nothing.
+        let outer_hints = self.hints_around.len();
+        let hints: &[ast::OptimizerHint] = if self.expanding.is_empty() { &select.hints } else { &[] };
+        self.hints_around.extend(hints.iter().filter(|hint| hint.block.is_some()).cloned());
         let (mut from, names) = self.from_clause(&select.from, around.locks)?;
-        if select.straight_join || select.hints.iter().any(|hint| hint.name == "JOIN_FIXED_ORDER" && hint.args.is_empty()) {
+        let mut joins = JoinHints::default();
+        if select.number > 0 && self.expanding.is_empty() && !(hints.is_empty() && self.hints_around.is_empty()) {
+            let block = HintedBlock::new(select.number, hints, &from);
+            let outer = &self.hints_around[..outer_hints];
+            choose_indexes(&mut from, &block, outer);
+            joins = join_hints(&block, outer);
+            // A common table expression may be bound again.
+            if !self.hinted.iter().any(|known| known.number == block.number) {
+                self.hinted.push(block);
+            }
+        }
+        if select.straight_join || joins.fixed {
             straighten(&mut from);
         }
         for lock in around.locks {
@@ -74,7 +91,8 @@ impl Binder<'_> {
         if !select.group_by.is_empty() {
             scope.kept_members = (0..from.fields.len()).filter(|&i| has_members(&from.fields[i].ty) && !from.is_of_merged(i)).collect();
         }
-        let (rel, _) = self.within(scope, |binder| binder.select_in_scope(select, around, from))?;
+        let (rel, _) = self.within(scope, |binder| binder.select_in_scope(select, around, from, &joins))?;
+        self.hints_around.truncate(outer_hints);
         Ok(rel)
     }
 
@@ -85,7 +103,7 @@ impl Binder<'_> {
         result
     }
 
-    fn select_in_scope(&mut self, select: &ast::Select, around: Surroundings<'_>, mut rel: Rel) -> Result<Rel> {
+    fn select_in_scope(&mut self, select: &ast::Select, around: Surroundings<'_>, mut rel: Rel, joins: &JoinHints) -> Result<Rel> {
         let filter = match &select.filter {
             Some(filter) => Some(self.in_clause(Clause::Where, |b| b.where_condition(filter))?),
             None => None,
@@ -132,9 +150,7 @@ impl Binder<'_> {
             aggregates.clear();
         }
         let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
-        if let Some(filter) = filter {
-            rel = rel.filter(filter);
-        }
+        rel = ordered(rel, filter, joins);
 
         let mut distinct = select.distinct;
         if !groups.is_empty() || !aggregates.is_empty() {
@@ -173,8 +189,9 @@ impl Binder<'_> {
                 let exprs = window.args.iter_mut().chain(&mut window.partition_by).chain(window.order_by.iter_mut().map(|k| &mut k.expr));
                 exprs.for_each(|e| place_rollup_set(e, rollup_set));
             }
-            // Each group is a row, and another one than the others if all that it is grouped by is selected.
-            distinct &= select.rollup || !(0..groups.len()).all(|group| items.iter().any(|item| item.as_column() == Some(group)));
+            // Each group is a row, and another one than the others if all that it is grouped by is selected, under the collation that it is grouped by.
+            let is_group = |item: &Expr, group: usize| item.as_column() == Some(group) && item.ty.ty.collation.id == groups[group].ty.ty.collation.id;
+            distinct &= select.rollup || !(0..groups.len()).all(|group| items.iter().any(|item| is_group(item, group)));
         }
         if let Some(having) = having {
             rel = rel.filter(having);
@@ -309,6 +326,7 @@ impl Binder<'_> {
                     self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::Expr { expr, name, .. } => {
+                    self.result_name = matches!(expr.kind, Ast::Function(_)).then(|| Str::from(name.as_str()));
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
                     let field = match (&expr.kind, bound.as_column()) {
                         (Ast::Column(column), Some(index)) => {
@@ -363,7 +381,25 @@ impl Binder<'_> {
                 }
             }
         }
-        self.in_clause(Clause::Group, |b| b.expr(expr))
+        match self.in_clause(Clause::Group, |b| b.expr(expr)) {
+            Err(unknown) if unknown.code == 1054 => self.group_of_aliases(select, items, expr, unknown),
+            bound => bound,
+        }
+    }
+
+    /// An expression over elements of the select list by their names, of which `unknown` is one, and columns.
+    fn group_of_aliases(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>, expr: &ast::Expr, unknown: MySqlError) -> Result<Expr> {
+        let mut aliases = Vec::new();
+        for (i, item) in select.items.iter().enumerate() {
+            if let SelectItem::Expr { name, .. } = item {
+                let Ok(item) = self.item_at(select, items, i) else { return Err(unknown) };
+                aliases.push((name.clone(), item));
+            }
+        }
+        let before = std::mem::replace(&mut self.scope().aliases, aliases);
+        let bound = self.in_clause(Clause::Group, |b| b.expr(expr));
+        self.scope().aliases = before;
+        bound
     }
 
     /// The expression of the n-th output column.

@@ -1,6 +1,6 @@
 //! Subqueries in expressions: scalars, EXISTS, IN, ANY and ALL.
 
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, errors::not_supported_yet};
 
 use super::binder::{Binder, Result};
 use super::compare::{comparison, unify_selected};
@@ -50,16 +50,54 @@ impl Binder<'_> {
     /// A row that equals, or `negated` differs from, the row that a query gives: IN of at most one row. Error 1242 with more of them, NULL without any.
     pub fn row_of_query(&mut self, row: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
         let among = self.in_query(row, query, negated)?;
-        let plan = self.subquery_plan(query)?;
-        if gives_one_row(&plan) {
-            return Ok(among);
-        }
+        let plan = match &among.kind {
+            ExprKind::Subquery(subquery) if !gives_one_row(&subquery.plan) => subquery.plan.clone(),
+            _ => return Ok(among),
+        };
         let one = Expr::int(1);
         let fields = vec![Field::computed("1", one.ty.clone())];
         let ty = one.ty.clone().with_nullable(true);
         let plan = plan.project(vec![one], fields);
         let given = self.subquery(SubqueryKind::Scalar, plan, ty);
         comparison(CompareOp::Eq, among, given, &self.folder)
+    }
+
+    /// `<=>` and the orders of a row and the row that a query gives: the query gives the answer itself. Error 1242 with more rows than one. Without any the row
+    /// is not the same, and has no order.
+    pub fn row_beside_query(&mut self, op: CompareOp, row: &[ast::Expr], query: &ast::Query) -> Result<Expr> {
+        let row = row.iter().map(|e| self.expr(e).and_then(as_outer)).collect::<Result<Vec<_>>>()?;
+        let plan = self.subquery_plan(query)?;
+        if plan.fields.len() != row.len() {
+            return Err(errors::operand_columns(row.len()));
+        }
+        let given = plan.fields.iter().enumerate().map(|(i, field)| Expr::column(i, field.ty.clone()));
+        let pairs: Vec<(Expr, Expr)> = row.into_iter().zip(given).collect();
+        let answer = self.compare_pairs(op, &pairs)?;
+        let ty = answer.ty.clone().with_nullable(true);
+        let field = Field::computed("1", answer.ty.clone());
+        let answer = self.subquery(SubqueryKind::Scalar, plan.project(vec![answer], vec![field]), ty);
+        if op != CompareOp::NullSafeEq {
+            return Ok(answer);
+        }
+        Ok(Expr { kind: ExprKind::IsTruth { expr: Box::new(answer), value: true, negated: false }, ty: ExprType::boolean(false) })
+    }
+
+    /// Pairs that are all the same, or of which the first that differ decide.
+    fn compare_pairs(&self, op: CompareOp, pairs: &[(Expr, Expr)]) -> Result<Expr> {
+        let compare = |op, (left, right): &(Expr, Expr)| comparison(op, left.clone(), right.clone(), &self.folder);
+        let strict = match op {
+            CompareOp::Le => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Gt,
+            other => other,
+        };
+        let Some((last, before)) = pairs.split_last() else { return Err(errors::operand_columns(1)) };
+        let mut answer = compare(op, last)?;
+        for pair in before.iter().rev() {
+            let equal = if op == CompareOp::NullSafeEq { op } else { CompareOp::Eq };
+            let equal = Expr::and([compare(equal, pair)?, answer]).expect("two parts");
+            answer = if op == CompareOp::NullSafeEq { equal } else { either(compare(strict, pair)?, equal) };
+        }
+        Ok(answer)
     }
 
     pub fn quantified(&mut self, op: BinaryOp, quantifier: ast::Quantifier, expr: &ast::Expr, query: &ast::Query) -> Result<Expr> {
@@ -90,6 +128,23 @@ impl Binder<'_> {
         let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by };
         Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
     }
+}
+
+fn either(one: Expr, other: Expr) -> Expr {
+    let nullable = one.ty.nullable || other.ty.nullable;
+    Expr { kind: ExprKind::Or(vec![one, other]), ty: ExprType::boolean(nullable) }
+}
+
+/// An expression as a subquery beside it has it.
+fn as_outer(mut expr: Expr) -> Result<Expr> {
+    let mut fits = true;
+    expr.walk_mut(&mut |e| match &mut e.kind {
+        ExprKind::Column(index) => e.kind = ExprKind::Outer { depth: 1, index: *index },
+        ExprKind::Outer { depth, .. } => *depth += 1,
+        ExprKind::Subquery(_) | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_) => fits = false,
+        _ => {}
+    });
+    if fits { Ok(expr) } else { Err(not_supported_yet("aggregates and subqueries in a row beside a subquery")) }
 }
 
 /// It reads no table or has aggregates without GROUP BY, and chooses nothing.

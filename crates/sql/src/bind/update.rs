@@ -40,7 +40,7 @@ impl Binder<'_> {
 
     pub fn update(&mut self, update: &ast::Update) -> Result<BoundUpdate> {
         self.operation = "UPDATE";
-        let hints = super::hints::hints(&update.hints);
+        let mut hints = super::hints::hints(&update.hints, false);
         if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
             let Some(target) = self.change_target(name, &alias, Privileges::UPDATE)? else {
@@ -48,7 +48,7 @@ impl Binder<'_> {
                 return self.multi_update(update, hints).map(|u| BoundUpdate::Multi(Box::new(u)));
             };
             let table = target.table.clone();
-            let indexes = index_choice(&table, index_hints)?;
+            let mut indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
             let def = table.def().clone();
             let scope = Scope { clause: Some(Clause::Values), ..Scope::new(target.scope.clone()) };
@@ -69,6 +69,7 @@ impl Binder<'_> {
             })?;
             let Restriction { filter, order_by, limit } = restriction;
             self.check_locked(name, &alias, true)?;
+            self.hints_of_change(&update.hints, &table, &alias, &mut indexes, &mut hints);
             let (check, views) = (target.check, self.views.clone());
             return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, check, views, hints })));
         }
@@ -211,17 +212,18 @@ impl Binder<'_> {
 
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {
         self.operation = "DELETE";
-        let hints = super::hints::hints(&delete.hints);
+        let mut hints = super::hints::hints(&delete.hints, false);
         if let ([TableRef::Table { name, alias, index_hints, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
             let Some(target) = self.change_target(name, &alias, Privileges::DELETE)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
             let table = target.table.clone();
-            let indexes = index_choice(&table, index_hints)?;
+            let mut indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
             let scope = Scope::new(target.scope.clone());
             let (restriction, _) =
                 self.within(scope, |binder| binder.restriction(&target, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
             self.check_locked(name, &alias, true)?;
+            self.hints_of_change(&delete.hints, &table, &alias, &mut indexes, &mut hints);
             let views = self.views.clone();
             let Restriction { filter, order_by, limit } = restriction;
             return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, indexes, views, hints })));

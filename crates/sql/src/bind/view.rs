@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{CheckOption, Table, TableId, View, ViewAlgorithm, ViewDef};
+use highkey_table::{CheckOption, RoutineDef, Table, TableId, View, ViewAlgorithm, ViewDef};
 use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
 use super::binder::{Binder, Result};
@@ -12,7 +12,7 @@ use super::scope::{Clause, FromScope, Scope, same_name};
 use super::{BindContext, TableSource, ViewCheck};
 use crate::parse::ast::{self, QueryBody};
 use crate::parse::print::{self, ResolvedColumn, ResolvedNames};
-use crate::plan::{Expr, ExprKind, ExprType, Field, LockSpec, Rel, RelKind};
+use crate::plan::{Expr, ExprKind, ExprType, Field, JoinKind, LockSpec, Rel, RelKind};
 use crate::privileges::Access;
 
 /// The surroundings of a view's own query: the session's, but what its names and literals mean is the view's.
@@ -82,6 +82,10 @@ impl BindContext for ViewContext<'_> {
 
     fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
         self.cx.access_of(user, host)
+    }
+
+    fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
+        self.cx.function(schema, name)
     }
 }
 
@@ -169,7 +173,7 @@ pub(super) fn invalid_view(view: &ViewDef) -> MySqlError {
 }
 
 /// Errors of a view's own query that mean that the view is no longer what it was, or that its definer may no longer what it does.
-const LOST: &[u16] = &[1046, 1049, 1051, 1054, 1064, 1109, 1142, 1143, 1146, 1305, 1356];
+const LOST: &[u16] = &[1046, 1049, 1051, 1054, 1064, 1109, 1142, 1143, 1146, 1305, 1356, 1370];
 
 impl Binder<'_> {
     /// Binds a view's own query by `f`.
@@ -190,6 +194,9 @@ impl Binder<'_> {
         inner.next_cte = self.next_cte;
         inner.expanding = self.expanding.clone();
         inner.expanding.push(name);
+        inner.calling.clone_from(&self.calling);
+        inner.called = self.called.clone();
+        inner.bodies = self.bodies.clone();
         let bound = crate::stack::ensure(|| f(&mut inner, &query));
         self.next_cte = inner.next_cte;
         self.granted_below = inner.granted;
@@ -214,6 +221,7 @@ impl Binder<'_> {
         if let Some((table, name)) = &self.changing
             && def.algorithm != ViewAlgorithm::TempTable
             && reads_rows(&rel)
+            && (def.algorithm == ViewAlgorithm::Merge || !has_dependent_column(&rel))
             && reads_table(&rel, table.id())
         {
             return Err(match self.inserting {
@@ -303,7 +311,8 @@ impl Binder<'_> {
             Ok((filter, items, fields))
         })?;
         let (filter, items, fields) = bound;
-        if !scope.aggregates.is_empty() || !scope.windows.is_empty() || items.iter().any(Expr::has_subquery) {
+        let dependent = def.algorithm != ViewAlgorithm::Merge && items.iter().any(depends_on_row);
+        if !scope.aggregates.is_empty() || !scope.windows.is_empty() || dependent || has_outer_join(&rel) {
             return Ok(None);
         }
         let mut named = Rel { kind: RelKind::Values { rows: Vec::new() }, fields };
@@ -357,7 +366,7 @@ impl Binder<'_> {
             });
             found
         };
-        if filter.as_ref().is_some_and(reads_itself) {
+        if filter.as_ref().is_some_and(reads_itself) || (statement == "DELETE" && exprs.iter().any(reads_itself)) {
             return Err(not_updatable(&view.name, statement));
         }
         let check = match exposed.conditions.check.clone() {
@@ -386,6 +395,7 @@ impl Binder<'_> {
         let text = print::resolved(&view.query, &names)?;
         let columns = print::column_names(&view.query, &names)?;
         let columns = if view.columns.is_empty() { columns } else { view.columns.clone() };
+        let selected = rel.fields.clone();
         rename(&mut rel, &view.name.name, &columns)?;
         // HAVING is a condition like another in the plan.
         let has_having = matches!(&view.query.body, QueryBody::Select(select) if select.having.is_some());
@@ -394,8 +404,15 @@ impl Binder<'_> {
         if !direct && view.check != CheckOption::None {
             return Err(MySqlError::with_message(1368, format!("CHECK OPTION on non-updatable view '{}.{}'", schema, view.name.name)));
         }
-        let updatable = direct && is_updatable(&rel);
+        let updatable = direct && !has_outer_join(&rel) && selected.iter().enumerate().any(|(i, field)| self.is_updatable(&rel, i, field));
         Ok(BoundView { text, mergeable, updatable })
+    }
+
+    /// A column of a view's query is a base table's, of no view that is not updatable, and no subquery reads the only table.
+    fn is_updatable(&self, rel: &Rel, position: usize, field: &Field) -> bool {
+        let of_copy = self.views.iter().any(|v| v.def().schema == field.schema && v.def().name == field.org_table && !v.def().updatable);
+        let table = root(rel, position).and_then(|(scan, _)| if let RelKind::Scan { table, .. } = &scan.kind { Some(table.id()) } else { None });
+        !of_copy && table.is_some_and(|table| joins(rel) || !subquery_reads(rel, table))
     }
 
     /// The query as EXPLAIN's note shows it. Error 1351 for variables and parameters, which have no such form.
@@ -407,7 +424,8 @@ impl Binder<'_> {
             ..ResolvedNames::default()
         }));
         self.query_expression(query)?;
-        let names = self.names.take().expect("set above");
+        let mut names = self.names.take().expect("set above");
+        names.hints = super::hint_warnings::printed(&mut self.hinted);
         print::explained(query, &names)
     }
 
@@ -446,15 +464,44 @@ fn column_names(def: &ViewDef) -> Vec<String> {
 fn reads_rows(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
-        RelKind::Project { input, exprs } => !exprs.iter().any(Expr::has_subquery) && reads_rows(input),
-        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => reads_rows(input),
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => reads_rows(input),
         _ => false,
     }
 }
 
-/// Some column is a base table's, and no subquery reads that table.
-fn is_updatable(rel: &Rel) -> bool {
-    (0..rel.fields.len()).any(|i| root(rel, i).is_some_and(|(scan, _)| matches!(&scan.kind, RelKind::Scan { table, .. } if !subquery_reads(rel, table.id()))))
+/// A subquery in it has another result for each row: MySQL merges no view with such a column, unless it is told to.
+fn depends_on_row(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Subquery(_)) && !e.columns().is_empty());
+    found
+}
+
+fn has_dependent_column(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Project { input, exprs } => exprs.iter().any(depends_on_row) || has_dependent_column(input),
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => has_dependent_column(input),
+        _ => false,
+    }
+}
+
+fn joins(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Join { .. } => true,
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => joins(input),
+        _ => false,
+    }
+}
+
+/// FROM has an outer join: nothing is changed through it. Those of views that are joined count for themselves.
+fn has_outer_join(rel: &Rel) -> bool {
+    fn is_outer(rel: &Rel) -> bool {
+        matches!(&rel.kind, RelKind::Join { kind, left, right, .. } if *kind == JoinKind::Left || is_outer(left) || is_outer(right))
+    }
+    match &rel.kind {
+        RelKind::Join { .. } => is_outer(rel),
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => has_outer_join(input),
+        _ => false,
+    }
 }
 
 fn subquery_reads(rel: &Rel, table: TableId) -> bool {

@@ -2,28 +2,34 @@
 //! before the system moves it to an idle one; where each was last, it begins the next time. So a worker that finds another one where it is goes elsewhere.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use highkey_table::{leave_processors, processor};
 
 /// Asleep, or the system does not tell.
-const NOWHERE: usize = usize::MAX;
+const NOWHERE: u64 = u64::MAX;
+/// Bits for the number of a processor.
+const PROCESSOR_BITS: u32 = 16;
+/// Later the system has had time to spread workers, and nobody knows where they are.
+const SETTLED: Duration = Duration::from_millis(20);
 
 thread_local! {
     /// Which of its engine's workers a thread is.
-    static WORKER: Cell<usize> = const { Cell::new(NOWHERE) };
+    static WORKER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The processors of workers, by worker, as of when each woke up.
+/// The processors of workers, by worker, and when each woke up there.
 #[derive(Debug)]
 pub(super) struct Awake {
-    places: Vec<AtomicUsize>,
+    places: Vec<AtomicU64>,
     begun: AtomicUsize,
+    since: Instant,
 }
 
 impl Awake {
     pub fn of(workers: usize) -> Awake {
-        Awake { places: (0..workers).map(|_| AtomicUsize::new(NOWHERE)).collect(), begun: AtomicUsize::new(0) }
+        Awake { places: (0..workers).map(|_| AtomicU64::new(NOWHERE)).collect(), begun: AtomicUsize::new(0), since: Instant::now() }
     }
 
     /// The calling thread is a worker. The first threads of a runtime are; later ones are for what blocks.
@@ -41,22 +47,26 @@ impl Awake {
     /// The calling worker has been woken. `may_move`: nobody else waits for processors.
     pub fn wakes(&self, may_move: bool) {
         let (Some(place), Some(mut here)) = (self.place(), processor()) else { return };
-        if may_move && self.is_taken(here, place) {
-            leave_processors(&self.taken());
-            here = processor().unwrap_or(NOWHERE);
+        let now = self.since.elapsed().as_millis() as u64;
+        place.store(NOWHERE, Ordering::Relaxed);
+        if may_move {
+            let taken = self.taken(now);
+            if taken.contains(&here) {
+                leave_processors(&taken);
+                here = processor().unwrap_or(here);
+            }
         }
-        place.store(here, Ordering::Relaxed);
+        place.store(now << PROCESSOR_BITS | here as u64, Ordering::Relaxed);
     }
 
-    fn is_taken(&self, processor: usize, by_others_than: &AtomicUsize) -> bool {
-        self.places.iter().any(|place| !std::ptr::eq(place, by_others_than) && place.load(Ordering::Relaxed) == processor)
+    /// The processors on which workers have woken up just before.
+    fn taken(&self, now: u64) -> Vec<usize> {
+        let awake = self.places.iter().map(|place| place.load(Ordering::Relaxed)).filter(|place| *place != NOWHERE);
+        let fresh = awake.filter(|place| now.saturating_sub(place >> PROCESSOR_BITS) < SETTLED.as_millis() as u64);
+        fresh.map(|place| (place & ((1 << PROCESSOR_BITS) - 1)) as usize).collect()
     }
 
-    fn taken(&self) -> Vec<usize> {
-        self.places.iter().map(|place| place.load(Ordering::Relaxed)).filter(|processor| *processor != NOWHERE).collect()
-    }
-
-    fn place(&self) -> Option<&AtomicUsize> {
+    fn place(&self) -> Option<&AtomicU64> {
         self.places.get(WORKER.get())
     }
 }
@@ -68,30 +78,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_wakes_up_where_another_is_goes_elsewhere() {
+    fn whoever_wakes_up_where_another_has_just_woken_up_goes_elsewhere() {
         if std::thread::available_parallelism().unwrap().get() == 1 {
             return;
         }
-        let awake = Arc::new(Awake::of(2));
-        awake.begins();
-        let placed = |worker: usize| awake.places[worker].load(Ordering::Relaxed);
-        let other = |may_move: bool| {
+        let began = Instant::now().checked_sub(Duration::from_secs(10)).expect("the system runs for longer");
+        let awake = Arc::new(Awake { since: began, ..Awake::of(2) });
+        // Wakes up where the other is said to have woken up so many milliseconds ago, and says whether it stayed. It may also be moved by the system meanwhile.
+        let stays = |may_move: bool, ago: u64| {
             let awake = awake.clone();
-            // It says that it is where the other is: whoever looks may have been moved since.
             let woken = std::thread::spawn(move || {
                 WORKER.set(1);
-                awake.places[0].store(processor().unwrap(), Ordering::Relaxed);
+                let here = processor().unwrap() as u64;
+                let then = awake.since.elapsed().as_millis() as u64 - ago;
+                awake.places[0].store(then << PROCESSOR_BITS | here, Ordering::Relaxed);
                 awake.wakes(may_move);
-                awake.is_taken(awake.places[1].load(Ordering::Relaxed), &awake.places[1])
+                awake.places[1].load(Ordering::Relaxed) & ((1 << PROCESSOR_BITS) - 1) == here
             });
             woken.join().unwrap()
         };
-        assert!((0..100).any(|_| !other(true)), "it stays");
-        assert!((0..100).any(|_| other(false)), "others need the processors");
-        awake.sleeps();
-        assert_eq!(placed(0), NOWHERE);
-        // A thread that is no worker of this engine's.
-        std::thread::scope(|scope| scope.spawn(|| awake.wakes(true)).join().unwrap());
-        assert_eq!(placed(0), NOWHERE);
+        assert!((0..100).any(|_| !stays(true, 0)), "it does not move");
+        assert!((0..100).any(|_| stays(false, 0)), "others need the processors");
+        assert!((0..100).any(|_| stays(true, 1000)), "the system has moved the other one since");
+    }
+
+    #[test]
+    fn workers_have_places_while_they_are_awake() {
+        let awake = Awake::of(1);
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                awake.begins();
+                awake.wakes(true);
+                assert_eq!(awake.taken(0).len(), 1);
+                awake.sleeps();
+                assert!(awake.taken(0).is_empty());
+            });
+            worker.join().unwrap();
+            // A thread for what blocks.
+            let other = scope.spawn(|| {
+                awake.begins();
+                awake.wakes(true);
+            });
+            other.join().unwrap();
+        });
+        assert!(awake.taken(0).is_empty());
     }
 }

@@ -70,7 +70,7 @@ fn is_built_together(built: f64, asking: f64, workers: usize) -> bool {
 #[derive(Clone, Copy)]
 struct Rows {
     estimate: f64,
-    /// Without the conditions on them.
+    /// Without the conditions on them, and the ranges that these make.
     whole: f64,
 }
 
@@ -84,8 +84,8 @@ pub(super) fn estimated_rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
 
 fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        let whole = scan.row_estimate() as f64;
-        return Rows { estimate: (whole * KEPT.powi(scan.conditions().len() as i32)).max(1.0), whole };
+        let estimate = scan.row_estimate() as f64 * KEPT.powi(scan.conditions().len() as i32);
+        return Rows { estimate: estimate.max(1.0), whole: scan.table_rows() as f64 };
     }
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         return Rows { estimate: cte.row_estimate(), whole: cte.row_estimate() };

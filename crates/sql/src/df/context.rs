@@ -1,16 +1,18 @@
 //! What a running query knows of its session.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::activity::QueryActivity;
 use super::aside;
@@ -21,7 +23,8 @@ use super::materialize::MaterializedCte;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::measure::Profile;
-use crate::plan::{Rel, VirtualTable, Wanted};
+use crate::plan::{Expr, Rel, VirtualTable, Wanted, describe_expr};
+use crate::session::blocking;
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
 pub type VirtualRows = Arc<dyn Fn(&VirtualTable, &Wanted) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
@@ -56,7 +59,7 @@ pub struct QueryContext {
 }
 
 /// The query that a plan's functions and scans work for. A plan that is kept between executions works for one after the other, and holds nothing of
-/// any of them meanwhile.
+/// any of them meanwhile. Equal to itself only.
 #[derive(Debug, Default)]
 pub(super) struct Owner(Mutex<Weak<Shared>>);
 
@@ -64,6 +67,20 @@ impl Owner {
     /// Error 1317 if it has ended.
     pub fn shared(&self) -> DfResult<Arc<Shared>> {
         self.0.lock().upgrade().ok_or_else(|| user(killed_error()))
+    }
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Owner) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+impl Eq for Owner {}
+
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        ptr::hash(self, state);
     }
 }
 
@@ -109,6 +126,8 @@ pub(super) struct Shared {
     ctes: Mutex<HashMap<usize, Arc<MaterializedCte>>>,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
+    /// For EXPLAIN: how constants were written that a plan has in a form that compares, by their Debug form.
+    constants: Mutex<HashMap<String, String>>,
     /// What its plan knows it by.
     pub owner: Arc<Owner>,
     /// Its plan holds what is this execution's only.
@@ -153,6 +172,7 @@ impl Shared {
             spilling: AtomicUsize::new(0),
             ctes: Mutex::default(),
             explain,
+            constants: Mutex::default(),
             owner,
             for_once: AtomicBool::new(false),
         });
@@ -210,14 +230,20 @@ impl Shared {
         self.attempt.load(Ordering::Relaxed)
     }
 
+    /// The session's surroundings. Who has them may be waiting for a query of a stored function, which needs a thread: whoever waits for them leaves its other
+    /// tasks to other threads.
+    pub fn surroundings(&self) -> MutexGuard<'_, dyn SharedContext + 'static> {
+        self.eval.try_lock().unwrap_or_else(|| blocking(|| self.eval.lock()))
+    }
+
     /// Evaluates something in the session's surroundings, beside other threads that do so, for an attempt at the query. With steps there is one
     /// thread, and what it evaluates sees what it did before.
     pub fn evaluate<T>(&self, attempt: usize, evaluate: impl FnOnce(&mut dyn EvalContext) -> T) -> T {
         if self.has_steps {
-            return evaluate(&mut *self.eval.lock());
+            return evaluate(&mut *self.surroundings());
         }
         let copy = self.copies.lock().pop();
-        let mut copy = copy.unwrap_or_else(|| self.eval.lock().copy());
+        let mut copy = copy.unwrap_or_else(|| self.surroundings().copy());
         let result = evaluate(&mut *copy);
         let raised = copy.take_raised();
         self.copies.lock().push(copy);
@@ -243,12 +269,12 @@ impl Shared {
 
     /// Surroundings whose warnings nobody hears: for estimates.
     pub fn unheard(&self) -> Box<dyn SharedContext> {
-        self.eval.lock().copy()
+        self.surroundings().copy()
     }
 
     /// What a row does not need must not be evaluated for it: `EvalContext::warnings_are_errors`.
     pub fn warnings_are_errors(&self) -> bool {
-        self.eval.lock().warnings_are_errors()
+        self.surroundings().warnings_are_errors()
     }
 
     /// Adds warnings to the statement's list; or to those of the piece that the thread works on, which come when its rows do.
@@ -269,7 +295,7 @@ impl Shared {
                 }
             }
         }
-        let mut eval = self.eval.lock();
+        let mut eval = self.surroundings();
         // A thread of the attempt before may still be at it.
         if attempt == self.attempt() {
             eval.add_raised(raised);
@@ -379,6 +405,23 @@ impl Shared {
         self.start_anew();
         self.order.stop();
         !self.in_order.swap(true, Ordering::Relaxed)
+    }
+
+    /// The plan has `constant` where the literal `written` was. Integers are what they look like.
+    pub fn note_constant(&self, constant: &ScalarValue, written: &Expr) {
+        let coded = match constant {
+            ScalarValue::BinaryView(Some(_)) => true,
+            ScalarValue::Int32(Some(_)) | ScalarValue::Int64(Some(_)) => !matches!(written.as_literal(), Some(Value::Int(_) | Value::UInt(_))),
+            _ => false,
+        };
+        if coded && (self.explain || self.profile.is_some()) {
+            self.constants.lock().entry(format!("{constant:?}")).or_insert_with(|| describe_expr(written, &[]));
+        }
+    }
+
+    /// What [`Shared::note_constant`] has noted.
+    pub fn constants(&self) -> HashMap<String, String> {
+        self.constants.lock().clone()
     }
 
     /// A name that nothing else in the query's plans has.

@@ -231,7 +231,7 @@ impl QueryEngine {
         self.memory.in_use()
     }
 
-    pub(super) fn handle(&self) -> &tokio::runtime::Handle {
+    pub(crate) fn handle(&self) -> &tokio::runtime::Handle {
         self.runtime.as_ref().expect("taken only by drop").handle()
     }
 }

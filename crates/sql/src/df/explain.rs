@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, displayable};
 use highkey_table::TableId;
 
+use super::context::Shared;
 use super::few_groups::FewGroupsExec;
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
 use super::scan::{ROW_COST, ScanExec};
 use super::through::Through;
+use super::wording::{Wording, plain_names};
 use crate::measure::{Figures, Line};
 
 /// A plan as EXPLAIN shows it.
@@ -45,8 +48,8 @@ pub struct ShownScan {
     pub lookups: Vec<usize>,
 }
 
-pub(super) fn explained(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Explained {
-    let mut explained = Explained { lines: lines(plan, first_line(degree)), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
+pub(super) fn explained(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>, shared: &Shared) -> Explained {
+    let mut explained = Explained { lines: lines(plan, first_line(degree), shared), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
     look_into(plan, &mut explained, &mut Vec::new());
     explained
 }
@@ -68,7 +71,7 @@ fn look_into(plan: &dyn ExecutionPlan, explained: &mut Explained, made: &mut Vec
 }
 
 /// What makes the rows that the operator reads of a common table expression, where it is the first that does.
-fn plan_of_cte(plan: &dyn ExecutionPlan, made: &mut Vec<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+pub(super) fn plan_of_cte(plan: &dyn ExecutionPlan, made: &mut Vec<usize>) -> Option<Arc<dyn ExecutionPlan>> {
     let cte = plan.downcast_ref::<CteExec>()?;
     if made.contains(&cte.id()) {
         return None;
@@ -87,20 +90,21 @@ pub(super) fn first_line(degree: Result<usize, SerialReason>) -> String {
 
 /// `first`, then one line per operator. Projections, batching and exchange operators are not shown: MySQL has no lines for them. A plan that tells what it does
 /// (`timing`) has its figures in the lines; what is not shown is in those of the operator above.
-pub(super) fn lines(plan: &dyn ExecutionPlan, first: String) -> Vec<Line> {
+pub(super) fn lines(plan: &dyn ExecutionPlan, first: String, shared: &Shared) -> Vec<Line> {
+    let wording = Wording::of(plan, shared.constants());
     let (plan, figures) = without_timing(plan);
     let mut lines = vec![Line { depth: 0, text: first, figures }];
-    add(plan, 1, &mut lines, &mut Vec::new());
+    add(plan, 1, &wording, &mut lines, &mut Vec::new());
     lines
 }
 
 /// It has a line.
 pub(super) fn is_shown(plan: &dyn ExecutionPlan) -> bool {
-    describe(plan).is_some()
+    describe(plan, &Wording::default()).is_some()
 }
 
 /// What a plan is that tells what it does, and where it tells it.
-fn without_timing(plan: &dyn ExecutionPlan) -> (&dyn ExecutionPlan, Figures) {
+pub(super) fn without_timing(plan: &dyn ExecutionPlan) -> (&dyn ExecutionPlan, Figures) {
     let (plan, figures) = match plan.downcast_ref::<Through>() {
         Some(through) => match through.measure() {
             Some(measure) => (through.input(), Figures::Of(measure.clone())),
@@ -113,22 +117,21 @@ fn without_timing(plan: &dyn ExecutionPlan) -> (&dyn ExecutionPlan, Figures) {
 }
 
 /// `made`: the common table expressions whose plans are shown.
-fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut Vec<usize>) {
+fn add(plan: &dyn ExecutionPlan, depth: usize, wording: &Wording, lines: &mut Vec<Line>, made: &mut Vec<usize>) {
     let (plan, mut figures) = without_timing(plan);
     let mut depth = depth;
     if let Some(scan) = plan.downcast_ref::<ScanExec>()
         && !scan.conditions().is_empty()
     {
-        let conditions: Vec<String> = scan.conditions().iter().map(|c| readable(&c.to_string())).collect();
         let before = match &figures {
             Figures::Of(measure) => Figures::Read(measure.clone()),
             _ => Figures::None,
         };
         let filtered = std::mem::replace(&mut figures, before);
-        lines.push(Line { depth, text: format!("Filter: ({})", conditions.join(" AND ")), figures: filtered });
+        lines.push(Line { depth, text: format!("Filter: {}", wording.all(scan.conditions())), figures: filtered });
         depth += 1;
     }
-    let depth = match describe(plan) {
+    let depth = match describe(plan, wording) {
         Some(text) => {
             lines.push(Line { depth, text, figures });
             depth + 1
@@ -140,17 +143,24 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
             Some(rows) => {
                 let (rows, figures) = without_timing(rows.as_ref());
                 lines.push(Line { depth, text: cte.title().to_owned(), figures });
-                add(rows, depth + 1, lines, made);
+                add(rows, depth + 1, wording, lines, made);
             }
             None => lines.push(Line::new(depth, format!("{} (query plan printed elsewhere)", cte.title()))),
         }
     }
+    // As MySQL has it: the side whose rows are looked up one by one, then the one that is built.
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        add(join.right().as_ref(), depth, wording, lines, made);
+        lines.push(Line::new(depth, "Hash"));
+        add(join.left().as_ref(), depth + 1, wording, lines, made);
+        return;
+    }
     for child in plan.children() {
-        add(child.as_ref(), depth, lines, made);
+        add(child.as_ref(), depth, wording, lines, made);
     }
 }
 
-fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
+fn describe(plan: &dyn ExecutionPlan, wording: &Wording) -> Option<String> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let rows = scan.row_estimate();
         return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * ROW_COST));
@@ -159,23 +169,24 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return Some(format!("Table scan on {}", cte.alias()));
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        return Some(format!("Filter: ({})", readable(&filter.predicate().to_string())));
+        return Some(format!("Filter: {}", wording.all([filter.predicate()])));
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        let on: Vec<String> = join.on().iter().map(|(l, r)| readable(&format!("({l} = {r})"))).collect();
-        return Some(format!("{} ({})", join_name(&join.join_type().to_string(), "hash join"), on.join(" and ")));
+        let on = wording.join(join.on(), join.filter());
+        return Some(format!("{} {on}", join_name(&join.join_type().to_string(), "hash join")));
+    }
+    if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        let on = wording.join(join.on(), join.filter().as_ref());
+        return Some(format!("{} {on}", join_name(&join.join_type().to_string(), "merge join")));
     }
     if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
-        return Some(join_name(&join.join_type().to_string(), "nested loop join"));
+        let on = wording.join(&[], join.filter());
+        let on = if on.is_empty() { "(no condition)" } else { on.as_str() };
+        return Some(format!("{} {on}", join_name(&join.join_type().to_string(), "nested loop join")));
     }
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        let keys: Vec<String> = sort
-            .expr()
-            .iter()
-            .map(|k| readable(&format!("{}{}", k.expr, if k.options.descending { " DESC" } else { "" })))
-            .collect();
         let limit = sort.fetch().map_or(String::new(), |n| format!(", limit input to {n} row(s) per chunk"));
-        return Some(format!("Sort: {}{limit}", keys.join(", ")));
+        return Some(format!("Sort: {}{limit}", wording.keys(sort.expr().iter())));
     }
     if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         // That aggregates of all rows give one row need not be said.
@@ -192,14 +203,20 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return Some(format!("Limit: {} row(s)", limit.fetch()));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        let functions: Vec<String> = aggregate.aggr_expr().iter().map(|a| readable(a.fun().name())).collect();
-        let groups = aggregate.group_expr().expr().len();
-        return Some(match (groups, functions.is_empty()) {
-            (0, _) => format!("Aggregate: {}", functions.join(", ")),
-            (_, true) => "Temporary table with deduplication".to_string(),
-            _ if *aggregate.input_order_mode() != InputOrderMode::Linear => format!("Group aggregate: {}", functions.join(", ")),
-            _ => format!("Aggregate using temporary table: {}", functions.join(", ")),
-        });
+        let functions = wording.aggregates(aggregate);
+        let how = match aggregate.group_expr().expr().len() {
+            0 => "Aggregate",
+            _ if aggregate.aggr_expr().is_empty() => return Some("Temporary table with deduplication".to_string()),
+            _ if *aggregate.input_order_mode() != InputOrderMode::Linear => "Group aggregate",
+            _ => "Aggregate using temporary table",
+        };
+        return Some(if functions.is_empty() { how.to_owned() } else { format!("{how}: {functions}") });
+    }
+    if let Some(windows) = plan.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr) {
+        return Some(format!("Window aggregate: {}", wording.windows(windows)));
+    }
+    if let Some(windows) = plan.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr) {
+        return Some(format!("Window aggregate: {}", wording.windows(windows)));
     }
     if plan.downcast_ref::<ProjectionExec>().is_some() {
         return None;
@@ -212,9 +229,8 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         "EmptyExec" => Some("Zero rows".to_string()),
         "UnionExec" => Some("Append".to_string()),
         "CrossJoinExec" => Some("Inner hash join (no condition)".to_string()),
-        "WindowAggExec" | "BoundedWindowAggExec" => Some("Window aggregate".to_string()),
         "StreamingTableExec" => Some("Table scan on <temporary>".to_string()),
-        _ => Some(readable(displayable(plan).one_line().to_string().trim_end())),
+        _ => Some(plain_names(displayable(plan).one_line().to_string().trim_end())),
     }
 }
 
@@ -226,20 +242,4 @@ fn join_name(kind: &str, how: &str) -> String {
         "LeftAnti" | "RightAnti" => format!("Hash antijoin, {how}"),
         other => format!("{other} {how}"),
     }
-}
-
-/// Without the numbers of generated names and of Arrow's columns: `l_orderkey#12@0` is `l_orderkey`.
-fn readable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if matches!(c, '#' | '@') && chars.peek().is_some_and(char::is_ascii_digit) {
-            while chars.peek().is_some_and(char::is_ascii_digit) {
-                chars.next();
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }

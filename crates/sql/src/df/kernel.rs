@@ -188,6 +188,40 @@ impl KernelFunction {
         self.kernel.may_decline()
     }
 
+    /// In MySQL's words, of arguments in words. What only changes the form of a value has none.
+    pub fn worded(&self, args: &[String]) -> String {
+        let first = args.first().map_or("", String::as_str);
+        match &self.kernel {
+            Kernel::Arithmetic { op, .. } => {
+                let symbol = match op {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Sub => "-",
+                    Arithmetic::Mul => "*",
+                    Arithmetic::Div => "/",
+                    Arithmetic::IntDiv => "DIV",
+                    Arithmetic::Mod => "%",
+                };
+                format!("({})", args.join(&format!(" {symbol} ")))
+            }
+            Kernel::Part(DatePart::YearMonth, _) => format!("extract(year_month from {first})"),
+            Kernel::Part(..) => format!("{}({first})", self.kernel.name()),
+            Kernel::Like(pattern) => format!("({first} like '{}')", pattern.pattern().replace('\'', "''")),
+            Kernel::Substring { from, count } => format!("substr({first},{},{count})", from + 1),
+            Kernel::OrderKey(descending) => {
+                let key = |(arg, descending): (&String, &bool)| format!("{arg}{}", if *descending { " DESC" } else { "" });
+                args.iter().zip(descending).map(key).collect::<Vec<_>>().join(", ")
+            }
+            Kernel::SortKey(_)
+            | Kernel::JsonKey
+            | Kernel::DoubleKey
+            | Kernel::ToDouble(_)
+            | Kernel::ToDecimal(..)
+            | Kernel::DateToDateTime
+            | Kernel::Micros(_)
+            | Kernel::RowKey => args.join(","),
+        }
+    }
+
     /// Applies a kernel to constants, for literals known at planning.
     pub fn constant(kernel: &Kernel, args: &[ScalarValue]) -> Result<Option<ScalarValue>> {
         let args: Vec<ColumnarValue> = args.iter().cloned().map(ColumnarValue::Scalar).collect();

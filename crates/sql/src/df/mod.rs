@@ -5,8 +5,8 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread.
-//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
+//! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -29,6 +29,7 @@ mod in_order;
 mod kept;
 mod kernel;
 mod key_set;
+mod key_tuples;
 mod lower;
 mod materialize;
 mod memory;
@@ -48,6 +49,7 @@ mod text;
 mod through;
 mod ties;
 mod timing;
+mod wording;
 mod wrapped;
 mod yielding;
 
@@ -82,6 +84,7 @@ use context::Shared;
 use engine::Planning;
 use error::{is_out_of_memory, to_mysql, user};
 use few_groups::few_groups;
+use give_way::Report;
 use helpers::holding;
 use kept::KeptPlan;
 use lower::Lowerer;
@@ -95,13 +98,22 @@ use crate::stack;
 
 /// Starts `bound` and returns its rows as they come. Errors of planning come from here, errors of execution from the stream.
 pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MySqlError> {
+    let report = cx.engine.give_way().begin(tokio::runtime::Handle::current());
+    begin(bound, cx, Some(report)).await
+}
+
+/// The same for a query inside of a statement, which may run one for each row: it is no report of its own.
+pub async fn query_inside(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MySqlError> {
+    begin(bound, cx, None).await
+}
+
+async fn begin(bound: BoundQuery, cx: QueryContext, report: Option<Report>) -> Result<RowStream, MySqlError> {
     let rel = bound.rel;
     let engine = cx.engine.clone();
     let fields: Arc<[Field]> = rel.fields.clone().into();
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
     let (planned, plan_ready) = oneshot::channel();
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
-    let report = engine.give_way().begin(tokio::runtime::Handle::current());
     let query = async move {
         let _report = report;
         let alive = Arc::new(());
@@ -169,7 +181,7 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         };
         let begun = plan.and_then(|plan| {
             if let Some(profile) = &shared.profile {
-                profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree)));
+                profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree), &shared));
             }
             let stream = execute_stream(plan.physical.clone(), plan.context)?;
             Ok((stream, scan::working(&plan.physical)))
@@ -451,7 +463,7 @@ pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Explained, M
     let mut task = engine.handle().spawn(async move {
         let shared = Shared::new(cx, &bound.rel, true, None);
         let _end = End(shared.clone());
-        physical(&shared, bound.rel, None).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree))
+        physical(&shared, bound.rel, None).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree, &shared))
     });
     let explained = tokio::select! {
         explained = &mut task => explained,

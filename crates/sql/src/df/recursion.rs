@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::array::{AsArray, BinaryViewArray, BooleanArray, RecordBatch, StringViewArray};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::row::{RowConverter, SortField};
@@ -21,7 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::TryStreamExt;
-use highkey_types::{ColumnType, MySqlError, SqlState};
+use highkey_types::{ColumnType, MySqlError, SqlState, TypeKind, errors};
 use parking_lot::Mutex;
 
 use super::append::under_schema;
@@ -32,7 +32,7 @@ use super::kernel::key_array;
 use super::lower::own_key;
 use super::lower::schema;
 use super::on_threads;
-use crate::plan::ExprType;
+use crate::plan::{ExprType, Field};
 
 /// The previous round's rows.
 #[derive(Debug)]
@@ -95,8 +95,10 @@ pub(super) struct Recursion {
     pub anchor: LogicalPlan,
     pub step: LogicalPlan,
     pub work: Arc<WorkTable>,
-    pub types: Vec<ColumnType>,
+    pub fields: Vec<Field>,
     pub distinct: bool,
+    /// sql_mode is.
+    pub strict: bool,
 }
 
 #[async_trait]
@@ -115,12 +117,13 @@ impl TableProvider for Recursion {
             anchor: on_threads(&self.shared, &self.anchor, true).await?.physical,
             step: on_threads(&self.shared, &self.step, false).await?.physical,
             work: self.work.clone(),
-            types: self.types.clone(),
+            fields: self.fields.clone(),
             distinct: self.distinct,
+            strict: self.strict,
         };
         if let Some(profile) = &self.shared.profile {
             for (plan, name) in [(&run.anchor, "Recursion: first round"), (&run.step, "Recursion: further rounds")] {
-                profile.add_subquery(self.shared.next_id(), lines(plan.as_ref(), name.to_owned()));
+                profile.add_subquery(self.shared.next_id(), lines(plan.as_ref(), name.to_owned(), &self.shared));
             }
         }
         Ok(Arc::new(StreamingTableExec::try_new(self.work.schema.clone(), vec![Arc::new(run)], projection, None, false, limit)?))
@@ -134,8 +137,9 @@ struct Run {
     anchor: Arc<dyn ExecutionPlan>,
     step: Arc<dyn ExecutionPlan>,
     work: Arc<WorkTable>,
-    types: Vec<ColumnType>,
+    fields: Vec<Field>,
     distinct: bool,
+    strict: bool,
 }
 
 impl PartitionStream for Run {
@@ -144,7 +148,7 @@ impl PartitionStream for Run {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let rounds = Rounds { run: self.clone(), context, seen: HashSet::new(), round: 0 };
+        let rounds = Rounds { run: self.clone(), context, seen: HashSet::new(), round: 0, step_rows: 0 };
         let batches = futures::stream::try_unfold(rounds, |mut rounds| async move {
             let rows = rounds.next().await?;
             Ok::<_, datafusion::common::DataFusionError>((!rows.is_empty()).then_some((rows, rounds)))
@@ -160,6 +164,8 @@ struct Rounds {
     /// Rows of a UNION DISTINCT so far.
     seen: HashSet<Box<[u8]>>,
     round: u64,
+    /// Those that the step has given so far.
+    step_rows: usize,
 }
 
 impl Rounds {
@@ -186,6 +192,7 @@ impl Rounds {
         let mut rows = Vec::with_capacity(produced.len());
         for batch in produced {
             let batch = under_schema(&batch, self.run.work.schema.clone())?;
+            let batch = if self.round > 1 { self.stored(batch)? } else { batch };
             let batch = if self.run.distinct { self.unseen(batch)? } else { batch };
             if batch.num_rows() > 0 {
                 rows.push(batch);
@@ -195,11 +202,55 @@ impl Rounds {
         Ok(rows)
     }
 
+    /// The step's rows as the columns keep them, which the first round has made. Error 1406 of the first text that is too long, in strict mode.
+    fn stored(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        let mut too_long: Option<(usize, &Field)> = None;
+        for (column, field) in columns.iter_mut().zip(&self.run.fields) {
+            let Some(room) = room(&field.ty.ty) else { continue };
+            let mut cut = None;
+            if let Some(texts) = column.as_string_view_opt() {
+                if texts.iter().flatten().all(|text| text.len() <= room) {
+                    continue;
+                }
+                let kept = texts.iter().enumerate().map(|(row, text)| text.map(|text| {
+                    let end = text.char_indices().nth(room).map_or(text.len(), |(end, _)| end);
+                    // Spaces do not count.
+                    if cut.is_none() && text[end..].bytes().any(|b| b != b' ') {
+                        cut = Some(row);
+                    }
+                    &text[..end]
+                }));
+                *column = Arc::new(kept.collect::<StringViewArray>());
+            } else if let Some(blobs) = column.as_binary_view_opt() {
+                cut = blobs.iter().position(|blob| blob.is_some_and(|blob| blob.len() > room));
+                let kept: BinaryViewArray = blobs.iter().map(|blob| blob.map(|blob| &blob[..blob.len().min(room)])).collect();
+                *column = Arc::new(kept);
+            }
+            if let Some(row) = cut.filter(|row| too_long.is_none_or(|(first, _)| *row < first)) {
+                too_long = Some((row, field));
+            }
+        }
+        if let Some((row, field)) = too_long.filter(|_| self.run.strict) {
+            return Err(user(errors::data_too_long(&field.name, self.step_rows + row + 1)));
+        }
+        self.step_rows += batch.num_rows();
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    }
+
     fn unseen(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let keys = batch.columns().iter().zip(&self.run.types).map(|(array, ty)| key_array(array, own_key(ty))).collect::<Result<Vec<_>>>()?;
+        let keys = batch.columns().iter().zip(&self.run.fields).map(|(array, field)| key_array(array, own_key(&field.ty.ty))).collect::<Result<Vec<_>>>()?;
         let fields = keys.iter().map(|k| SortField::new(k.data_type().clone())).collect();
         let rows = RowConverter::new(fields)?.convert_columns(&keys)?;
         let fresh: BooleanArray = rows.iter().map(|row| Some(self.seen.insert(row.as_ref().into()))).collect();
         Ok(filter_record_batch(&batch, &fresh)?)
+    }
+}
+
+/// How many characters or bytes a column of the recursion keeps; `None` for what is no string, and for strings so long that MySQL keeps them in a BLOB.
+fn room(ty: &ColumnType) -> Option<usize> {
+    match ty.kind {
+        TypeKind::Char(length) | TypeKind::VarChar(length) | TypeKind::Binary(length) | TypeKind::VarBinary(length) if length <= 512 => Some(length as usize),
+        _ => None,
     }
 }

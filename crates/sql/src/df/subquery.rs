@@ -127,7 +127,7 @@ impl Lowerer {
                     let physical = measured(&self.shared, state.create_physical_plan(&plan).await?)?;
                     (physical, state.task_ctx(), "Serial execute".to_owned())
                 };
-                let told = self.shared.profile.as_ref().map(|profile| (profile, lines(physical.as_ref(), format!("Subquery: {how}"))));
+                let told = self.shared.profile.as_ref().map(|profile| (profile, lines(physical.as_ref(), format!("Subquery: {how}"), &self.shared)));
                 let rows = collect(physical, context).await?;
                 if let Some((profile, lines)) = told {
                     profile.add_subquery(number, lines);
@@ -140,7 +140,7 @@ impl Lowerer {
 
 /// A subquery as a scalar function: the arguments are what it reads of the enclosing row, then the operands it is compared with.
 #[derive(Debug)]
-struct SubqueryFunction {
+pub(super) struct SubqueryFunction {
     id: usize,
     /// At the query.
     attempt: usize,
@@ -169,6 +169,19 @@ impl Eq for SubqueryFunction {}
 impl std::hash::Hash for SubqueryFunction {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.id.hash(state);
+    }
+}
+
+impl SubqueryFunction {
+    /// In MySQL's words, of arguments in words.
+    pub fn worded(&self, args: &[String]) -> String {
+        let operands = args.get(self.outer.len()..).unwrap_or_default().join(",");
+        match &self.sub.kind {
+            SubqueryKind::Scalar => "(subquery)".to_owned(),
+            SubqueryKind::Exists { negated } => format!("{}exists(subquery)", if *negated { "not " } else { "" }),
+            SubqueryKind::In { negated, .. } => format!("({operands} {}in (subquery))", if *negated { "not " } else { "" }),
+            SubqueryKind::Quantified { op, all, .. } => format!("({operands} {} {}(subquery))", op.symbol(), if *all { "all" } else { "any" }),
+        }
     }
 }
 

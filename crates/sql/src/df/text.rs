@@ -39,6 +39,10 @@ impl LikePattern {
         LikePattern { pieces: pieces(pattern, escape, collation), pattern: pattern.to_string(), escape, collation }
     }
 
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
     /// `folded` is room for the text in lower case.
     pub fn matches(&self, text: &str, folded: &mut Vec<u8>) -> bool {
         match &self.pieces {

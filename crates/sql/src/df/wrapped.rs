@@ -5,14 +5,14 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use highkey_types::{ColumnType, Value};
 
 use super::context::{Owner, Shared};
 use super::error::user;
 use super::repr::{ColumnBuilder, ColumnReader, data_type};
 use crate::expr;
-use crate::plan::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind, ExprType, Field, describe_expr};
 
 /// After so many rows of a batch it is asked whether the query was killed: a row of a long text may take tens of milliseconds.
 const ROWS_UNWATCHED: usize = 8;
@@ -72,10 +72,20 @@ impl Wrapped {
             }
             Ok::<_, DataFusionError>(())
         })?;
+        // It may be false because of a KILL, and there may be no row behind.
+        if self.condition && self.is_volatile() {
+            shared.check_killed()?;
+        }
         Ok(match &mut out {
             Output::Values(builder) => builder.finish(),
             Output::Truth(builder) => Arc::new(builder.finish()),
         })
+    }
+
+    /// In MySQL's words, of arguments in words.
+    pub fn worded(&self, args: Vec<String>) -> String {
+        let fields: Vec<Field> = args.into_iter().zip(&self.arguments).map(|(arg, ty)| Field::computed(arg, ExprType::column(ty.clone(), true))).collect();
+        describe_expr(&self.expr, &fields)
     }
 
     pub fn is_volatile(&self) -> bool {
@@ -139,6 +149,12 @@ impl ScalarUDFImpl for Wrapped {
             ExprKind::In { .. } => "in",
             _ => "eval",
         }
+    }
+
+    /// Two expressions of one name over one column are two columns, such as keys of a join.
+    fn schema_name(&self, args: &[DfExpr]) -> Result<String> {
+        let args: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(format!("{}#{}({})", self.name(), self.id, args.join(",")))
     }
 
     fn signature(&self) -> &Signature {

@@ -1,13 +1,13 @@
 //! USE, KILL, FLUSH, LOCK TABLES, DO.
 
 use highkey_table::TableName;
-use highkey_types::{MySqlError, Str, Value, errors};
+use highkey_types::{Level, MySqlError, Str, Value, errors};
 
 use super::{BoundTables, Failure, Outcome};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
-use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, TableLock};
+use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, StoredProgram, TableLock};
 use crate::session::{Interruption, LockedName, Session, StatusCounter, error};
 use crate::show;
 
@@ -79,7 +79,7 @@ impl Session {
                     self.state.locks.take_read_lock(self.state.config.metadata_timeout, &self.state.process.flag()).await?;
                 }
                 Flush::Tables { names, read_lock: true, .. } => {
-                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), alias: None, write: false }).collect();
+                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), alias: None, write: false, low_priority: false }).collect();
                     self.lock_tables(&locks).await?;
                 }
                 Flush::Tables { names, .. } if self.state.locks.has_tables() => {
@@ -112,6 +112,9 @@ impl Session {
     }
 
     pub(crate) async fn lock_tables(&mut self, tables: &[TableLock]) -> Result<Outcome, Failure> {
+        for _ in tables.iter().filter(|lock| lock.low_priority) {
+            self.state.push_warning(errors::warn_deprecated_syntax("LOW_PRIORITY WRITE", "WRITE").into_warning(Level::Warning));
+        }
         self.state.locks.unlock_tables();
         let mut wanted: Vec<(TableName, bool)> = Vec::new();
         let mut named = Vec::new();
@@ -152,6 +155,14 @@ impl Session {
             return Err(e.into());
         }
         self.state.locked_names = named;
+        Ok(Outcome::ok())
+    }
+
+    /// LOCK INSTANCE FOR BACKUP.
+    pub(crate) async fn lock_instance(&mut self) -> Result<Outcome, Failure> {
+        let (locks, process) = (&self.state.locks, &self.state.process);
+        process.set_state("Waiting for backup lock");
+        locks.lock_instance(self.state.config.metadata_timeout, &process.flag()).await?;
         Ok(Outcome::ok())
     }
 
@@ -197,6 +208,14 @@ impl Session {
             TruncateTable(name) => self.check_locked([name], true),
             CreateIndex(create) => self.check_locked([&create.table], true),
             DropIndex { table, .. } => self.check_locked([table], true),
+            CreateTrigger(create) => self.check_locked([&create.table], true),
+            DropProgram { kind: StoredProgram::Trigger, name, .. } => {
+                let schema = self.state.schema_of(name.schema.as_deref())?;
+                match self.state.instance.database().catalog().trigger(&schema, &name.name) {
+                    Some((table, _)) => self.state.locks.check_table(&schema, &table.def().name, true),
+                    None => Ok(()),
+                }
+            }
             CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => {
                 Err(errors::table_not_locked("user"))
             }

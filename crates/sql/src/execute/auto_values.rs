@@ -89,6 +89,11 @@ impl AutoValues {
         end.saturating_sub(from).div_ceil(self.increment)
     }
 
+    /// No number is greater.
+    pub fn is_last(&self, number: u64) -> bool {
+        number == self.largest
+    }
+
     /// Whether it is among what was reserved.
     pub fn has(&self, number: u64) -> bool {
         self.blocks.iter().chain(&self.spare).any(|(first, end)| (*first..*end).contains(&number))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{Catalog, Generator, LockMode, LockWaitPolicy, Row, Table};
+use highkey_table::{Catalog, Generator, LockMode, LockWaitPolicy, Row, Table, TriggerEvent};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
@@ -49,30 +49,39 @@ impl Session {
         }
     }
 
-    /// A row that a locking read gave before other rows of the table were changed: foreign keys' actions may have changed or deleted it.
+    /// A row that a locking read gave before other rows of the table were changed: foreign keys' actions, or those of triggers, may have changed or deleted it.
     pub(crate) async fn row_again(&mut self, table: &Arc<Table>, row: Row) -> Result<Option<Row>, MySqlError> {
         self.state.work.read_rnd += 1;
         self.state.work.read_key += 1;
-        match table.cascades() {
+        match table.cascades() || !table.def().triggers.is_empty() {
             true => table.lock_found(self.txn(), row.key(), LockMode::Exclusive, LockWaitPolicy::Wait).await,
             false => Ok(Some(row)),
         }
     }
 
     /// Deletes a row. Under IGNORE one that is referenced stays, with a warning; MySQL counts it all the same.
-    pub(crate) async fn delete_row(&mut self, table: &Arc<Table>, row: &Row, ignore: bool) -> Result<(), Failure> {
+    pub(crate) async fn delete_row(&mut self, target: &Target, row: &Row, ignore: bool) -> Result<(), Failure> {
+        if target.runs(TriggerEvent::Delete) {
+            return Box::pin(self.delete_with_triggers(target, row, ignore)).await;
+        }
+        self.delete_plainly(target, row, ignore).await.map(|_| ())
+    }
+
+    /// False: it stays.
+    pub(super) async fn delete_plainly(&mut self, target: &Target, row: &Row, ignore: bool) -> Result<bool, Failure> {
         let (txn, state) = self.txn_and_state();
-        match table.delete(txn, row).await {
+        match target.table.delete(txn, row).await {
+            Ok(()) => Ok(true),
             Err(e) if ignore && e.code == 1451 => {
                 state.push_ignored(e);
-                Ok(())
+                Ok(false)
             }
-            deleted => Ok(deleted?),
+            Err(e) => Err(e.into()),
         }
     }
 }
 
 /// How many rows a statement that changes them reads at once: one if changing one may change the next.
 pub(crate) fn rows_at_once(table: &Table, few: bool) -> usize {
-    if few || table.cascades() { 1 } else { 256 }
+    if few || table.cascades() || !table.def().triggers.is_empty() { 1 } else { 256 }
 }

@@ -25,6 +25,9 @@ impl Session {
             self.state.check_tables_allowed()?;
             self.check_transaction_writable()?;
         }
+        if create.select.is_some() && !create.temporary {
+            self.check_gtid_consistency()?;
+        }
         let (schema, name) = self.table_name(&create.name)?;
         let collation = self.schema_collation(&schema)?;
         let is_there = match create.temporary {

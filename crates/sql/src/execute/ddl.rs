@@ -15,12 +15,12 @@ use crate::functions::FuncId;
 use crate::information_schema;
 use crate::parse::{
     self,
-    ast::{self, DatabaseOptions, ObjectName, StoredProgram},
+    ast::{self, DatabaseOptions, ObjectName},
     print,
 };
 use crate::session::{Session, SessionState, error, error::err};
 use crate::show;
-use crate::variables::{is_engine_of_mysql, is_our_engine};
+use crate::variables::{SqlModes, is_engine_of_mysql, is_our_engine};
 
 impl Session {
     /// Schema and name of a table as the catalog knows them.
@@ -66,26 +66,6 @@ impl Session {
             self.use_database(&name)?;
         }
         Ok(Outcome::affected(1))
-    }
-
-    /// Of other stored programs than procedures there are none: IF EXISTS is content, anything else is an error.
-    pub(crate) fn drop_program(&mut self, kind: StoredProgram, if_exists: bool, name: &ObjectName) -> Result<Outcome, Failure> {
-        let schema = match &name.schema {
-            Some(schema) => schema.clone(),
-            None => self.state.database.as_ref().map(|schema| schema.to_string()).ok_or_else(error::no_db)?,
-        };
-        let missing = match kind {
-            StoredProgram::Procedure | StoredProgram::Function => errors::sp_does_not_exist("FUNCTION", &format!("{schema}.{}", name.name)),
-            StoredProgram::Trigger => errors::trg_does_not_exist(),
-            // Error 1539; the note is 1305.
-            StoredProgram::Event if if_exists => errors::sp_does_not_exist("Event", &name.name),
-            StoredProgram::Event => errors::event_does_not_exist(&name.name),
-        };
-        if !if_exists {
-            return Err(missing.into());
-        }
-        self.state.note(missing.code, missing.message);
-        Ok(Outcome::ok())
     }
 
     pub(crate) async fn drop_database(&mut self, if_exists: bool, name: &str) -> Result<Outcome, Failure> {
@@ -271,7 +251,8 @@ impl Session {
         let substituted = is_engine_of_mysql(engine);
         if !substituted {
             let unknown = error::unknown_engine(engine);
-            if self.state.mode(1 << 30) {
+            // A replica takes tables of any engine.
+            if self.replica.is_none() && self.state.mode(SqlModes::NO_ENGINE_SUBSTITUTION) {
                 return Err(unknown);
             }
             self.state.push_ignored(unknown);
@@ -366,7 +347,7 @@ impl DefinitionChecks for SessionState {
         };
         let mut wrong = kept.is_err() || bound.has_subquery();
         bound.walk(&mut |e| {
-            wrong |= matches!(e.kind, crate::plan::ExprKind::UserVar(_) | crate::plan::ExprKind::SystemVar { .. } | crate::plan::ExprKind::AssignUserVar { .. } | crate::plan::ExprKind::Param(_));
+            wrong |= matches!(e.kind, crate::plan::ExprKind::Stored { .. } | crate::plan::ExprKind::UserVar(_) | crate::plan::ExprKind::SystemVar { .. } | crate::plan::ExprKind::AssignUserVar { .. } | crate::plan::ExprKind::Param(_));
             if let crate::plan::ExprKind::Call { func, .. } = &e.kind
                 && !func.is_deterministic()
                 // Which of their modes it is, the session says; MySQL takes them all the same.
@@ -429,6 +410,7 @@ fn scratch_def(columns: &[ColumnDef]) -> highkey_table::TableDef {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         collation: Collation::utf8mb4(),
         comment: Str::from(""),
         row_format: None,

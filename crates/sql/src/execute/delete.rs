@@ -31,6 +31,10 @@ impl Session {
             BoundDelete::Single(single) => self.prepare_cascades(&single.table),
             BoundDelete::Multi { targets, .. } => targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
         }
+        match bound {
+            BoundDelete::Single(single) => self.note_triggers([&single.table], || delete_tables(bound)),
+            BoundDelete::Multi { targets, .. } => self.note_triggers(targets.iter().map(|target| &target.table), || delete_tables(bound)),
+        }
         let ignore = match bound {
             BoundDelete::Single(single) => single.ignore,
             BoundDelete::Multi { ignore, .. } => *ignore,
@@ -99,7 +103,8 @@ impl Session {
 
     /// Conditions without subqueries: rows are found by an index, locked and deleted one after the other.
     async fn delete_rows(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
-        let target = Target::new(&single.table, &self.state)?;
+        let mut target = Target::new(&single.table, &self.state)?;
+        target.triggers = self.table_triggers(&single.table);
         let limit = self.limit_value(single.limit.as_ref())?;
         let mut deleted = 0;
         if limit == Some(0) {
@@ -111,7 +116,7 @@ impl Session {
             for (n, row) in rows.into_iter().enumerate() {
                 self.tell_changed(n, found);
                 let Some(row) = self.row_again(&single.table, row).await? else { continue };
-                self.delete_row(&single.table, &row, single.ignore).await?;
+                self.delete_row(&target, &row, single.ignore).await?;
                 deleted += 1;
             }
             return Ok(deleted);
@@ -135,7 +140,7 @@ impl Session {
                     if !unlocks && !self.is_one_wanted(&target, access.residual.as_ref(), &row).await? {
                         continue;
                     }
-                    self.delete_row(&single.table, &row, single.ignore).await?;
+                    self.delete_row(&target, &row, single.ignore).await?;
                     deleted += 1;
                     if limit.is_some_and(|n| deleted >= n) {
                         self.note_range(&access, range, &scan, begun, false);
@@ -158,13 +163,14 @@ impl Session {
         let rows = self.rows_of(&query).await?;
         let mut deleted = 0;
         for (nth, from) in targets.iter().enumerate() {
-            let target = Target::new(&from.table, &self.state)?;
+            let mut target = Target::new(&from.table, &self.state)?;
+            target.triggers = self.table_triggers(&from.table);
             let mut done = HashSet::new();
             for (n, values) in rows.iter().enumerate() {
                 self.tell_changed(nth * rows.len() + n, targets.len() * rows.len());
                 let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
                 if done.insert(row.key().to_vec()) {
-                    self.delete_row(&from.table, &row, ignore).await?;
+                    self.delete_row(&target, &row, ignore).await?;
                     deleted += 1;
                 }
             }

@@ -18,8 +18,8 @@ enum Level {
     /// A schema's name, or a pattern.
     Schema(String),
     Table(TableName),
-    /// A procedure.
-    Routine(TableName),
+    /// A procedure or function.
+    Routine(RoutineKind, TableName),
 }
 
 /// What a statement grants or revokes.
@@ -37,6 +37,9 @@ impl Session {
     pub(crate) async fn grant(&mut self, grant: &Grant, granting: bool) -> Result<Outcome, Failure> {
         if !grant.roles.is_empty() {
             return self.grant_roles(grant, granting).await;
+        }
+        if let Some(proxied) = &grant.proxied {
+            return self.grant_proxy(grant, proxied, granting).await;
         }
         let Some(on) = &grant.on else {
             return if granting { Err(errors::syntax_error().into()) } else { self.revoke_all(grant).await };
@@ -97,8 +100,8 @@ impl Session {
         for (user, host) in there {
             let cx = self.account_context(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", quoted_account(&user, &host)));
             let forget = |grants: &mut Grants| {
-                let Grants { roles, administered, default_roles, .. } = std::mem::take(grants);
-                *grants = Grants { roles, administered, default_roles, ..Grants::default() };
+                let Grants { roles, administered, default_roles, proxied, proxied_grantable, .. } = std::mem::take(grants);
+                *grants = Grants { roles, administered, default_roles, proxied, proxied_grantable, ..Grants::default() };
                 Ok(())
             };
             self.state.instance.database().clone().change_grants(&cx, &user, &host, forget).await?;
@@ -106,16 +109,18 @@ impl Session {
         if missing { Err(errors::revoke_grants().into()) } else { Ok(Outcome::ok()) }
     }
 
-    fn grant_level(&self, on: &(Option<String>, Option<String>), routine: bool) -> Result<Level, MySqlError> {
+    fn grant_level(&self, on: &(Option<String>, Option<String>), routine: Option<RoutineKind>) -> Result<Level, MySqlError> {
         // `ON *` and `ON t` mean the current schema.
         let schema = |name: &str| if name.is_empty() { self.state.require_database().map(|schema| schema.to_string()) } else { Ok(name.to_owned()) };
         Ok(match on {
-            (None, _) | (_, None) if routine => return Err(errors::illegal_grant_for_table()),
+            (None, _) | (_, None) if routine.is_some() => return Err(errors::illegal_grant_for_table()),
             (None, None) => Level::Global,
             (None, Some(_)) => return Err(errors::syntax_error()),
-            (Some(name), Some(routine_name)) if routine => Level::Routine((schema(name)?.as_str().into(), routine_name.as_str().into())),
             (Some(name), None) => Level::Schema(schema(name)?),
-            (Some(name), Some(table)) => Level::Table((schema(name)?.as_str().into(), table.as_str().into())),
+            (Some(name), Some(object)) => {
+                let named: TableName = (schema(name)?.as_str().into(), object.as_str().into());
+                routine.map_or(Level::Table(named.clone()), |kind| Level::Routine(kind, named))
+            }
         })
     }
 
@@ -126,7 +131,7 @@ impl Session {
             Level::Global => (true, Privileges::ALL),
             Level::Schema(_) => (false, Privileges::OF_SCHEMA),
             Level::Table(_) => (false, Privileges::OF_TABLE),
-            Level::Routine(_) => (false, Privileges::OF_ROUTINE),
+            Level::Routine(..) => (false, Privileges::OF_ROUTINE),
         };
         for privilege in &grant.privileges {
             let name = privilege.name.as_str();
@@ -167,7 +172,7 @@ impl Session {
         let schema: Option<&str> = match &wanted.level {
             Level::Global => None,
             Level::Schema(schema) => Some(schema),
-            Level::Table((schema, _)) | Level::Routine((schema, _)) => Some(schema),
+            Level::Table((schema, _)) | Level::Routine(_, (schema, _)) => Some(schema),
         };
         if let Some(schema) = schema.filter(|schema| schema.eq_ignore_ascii_case("information_schema")) {
             let client = &self.state.client;
@@ -175,8 +180,8 @@ impl Session {
         }
         match &wanted.level {
             Level::Schema(_) if beyond => return Err(errors::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES")),
-            Level::Table(_) | Level::Routine(_) if beyond => return Err(errors::illegal_grant_for_table()),
-            Level::Global | Level::Schema(_) | Level::Routine(_) if !wanted.columns.is_empty() => return Err(errors::illegal_grant_for_table()),
+            Level::Table(_) | Level::Routine(..) if beyond => return Err(errors::illegal_grant_for_table()),
+            Level::Global | Level::Schema(_) | Level::Routine(..) if !wanted.columns.is_empty() => return Err(errors::illegal_grant_for_table()),
             _ => {}
         }
         Ok(wanted)
@@ -205,17 +210,17 @@ impl Session {
                 access.check_any_column(of_columns, schema, table)?;
                 wanted.columns.iter().try_for_each(|(column, privileges)| access.check_column(*privileges, schema, table, column))
             }
-            Level::Routine((schema, routine)) => access.check_routine(needed, schema, routine),
+            Level::Routine(kind, (schema, routine)) => access.check_routine(needed, *kind, schema, routine),
         }
     }
 
     /// Errors 1146 and 1054: what is granted on has to be there, unless it is CREATE.
     fn check_granted_on(&self, wanted: &Wanted) -> Result<(), MySqlError> {
         let catalog = self.state.instance.database().catalog();
-        if let Level::Routine((schema, name)) = &wanted.level {
-            return match catalog.routine(schema, RoutineKind::Procedure, name) {
+        if let Level::Routine(kind, (schema, name)) = &wanted.level {
+            return match catalog.routine(schema, *kind, name) {
                 Some(_) => Ok(()),
-                None => Err(errors::sp_does_not_exist("PROCEDURE", name)),
+                None => Err(errors::sp_does_not_exist(kind.name(), name)),
             };
         }
         let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
@@ -267,8 +272,8 @@ impl Wanted {
                     *of_column = of_column.and(*privileges);
                 }
             }
-            Level::Routine((schema, routine)) => {
-                let granted = grants.routines.entry(schema.to_string()).or_default().entry(routine.to_lowercase()).or_default();
+            Level::Routine(kind, (schema, routine)) => {
+                let granted = grants.routines_mut(*kind).entry(schema.to_string()).or_default().entry(routine.to_lowercase()).or_default();
                 *granted = granted.and(self.privileges);
             }
         }
@@ -303,8 +308,8 @@ impl Wanted {
                 // What is taken for the table is taken for its columns.
                 granted.columns.values_mut().for_each(|of_column| *of_column = of_column.without(self.privileges));
             }
-            Level::Routine((schema, routine)) => {
-                let granted = grants.routines.get_mut(&**schema).and_then(|routines| routines.get_mut(&routine.to_lowercase()));
+            Level::Routine(kind, (schema, routine)) => {
+                let granted = grants.routines_mut(*kind).get_mut(&**schema).and_then(|routines| routines.get_mut(&routine.to_lowercase()));
                 let granted = granted.ok_or_else(|| errors::nonexisting_proc_grant(user, host, routine))?;
                 *granted = granted.without(self.privileges);
             }
@@ -334,7 +339,7 @@ fn statement(grant: &Grant, level: &Level, granting: bool, user: &str, host: &st
         Level::Global => "*.*".to_owned(),
         Level::Schema(pattern) => format!("{}.*", quote(pattern)),
         Level::Table((schema, table)) => format!("{}.{}", quote(schema), quote(table)),
-        Level::Routine((schema, routine)) => format!("PROCEDURE {}.{}", quote(schema), quote(routine)),
+        Level::Routine(kind, (schema, routine)) => format!("{} {}.{}", kind.name(), quote(schema), quote(routine)),
     };
     let account = quoted_account(user, host);
     if granting {

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, explicit_value};
+use highkey_table::{
+    AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, TriggerEvent, TriggerTime, explicit_value,
+};
 use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::auto_values::AutoValues;
 use super::late::Late;
 use super::query::{BoundTables, Destination};
+use super::subqueries::has_correlated_subquery;
 use super::target::{Target, given_null, implicit_default};
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource, RowValue};
@@ -41,7 +44,7 @@ pub(crate) struct Inserter {
     /// Columns of which a warning has said that they cannot be NULL: MySQL says it once per statement.
     null_told: Vec<bool>,
     /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
-    beside: Vec<Vec<Value>>,
+    pub(super) beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
     /// INSERT ... SELECT or LOAD DATA: nobody knows how many rows they are.
     pub open_ended: bool,
@@ -56,6 +59,16 @@ pub(crate) struct Inserter {
     pub ignored: u64,
     pub updated: u64,
     pub unchanged: u64,
+    /// Rows go to the table one by one, for triggers run with each.
+    pub by_row: bool,
+    /// BEFORE triggers see them first.
+    pub before: bool,
+    /// Columns of which a warning has said that they have no default: with BEFORE triggers it is asked behind them.
+    default_told: Vec<bool>,
+    /// With `by_row`: rows of VALUES from the present one on, which get numbers that follow each other; 0 for other rows.
+    pub(super) to_come: u64,
+    /// With `by_row`: the row that has been written last, with its number.
+    pub(super) written: Option<Vec<Value>>,
     /// Where rows go in bulk, and those on the way there.
     bulk: Option<(BulkInsert, EncodedRows)>,
     /// The first generated value of a row that went in.
@@ -67,6 +80,11 @@ pub(crate) struct Inserter {
 impl Inserter {
     pub fn new(state: &mut SessionState, table: &Arc<Table>, columns: &[usize], ignore: bool, mode: OnDuplicate) -> Result<Inserter, MySqlError> {
         let target = Target::new(table, state)?;
+        let def = table.def();
+        let before = def.triggers_for(TriggerEvent::Insert, TriggerTime::Before).next().is_some();
+        let by_row = def.has_triggers(TriggerEvent::Insert)
+            || (mode == OnDuplicate::Replace && def.has_triggers(TriggerEvent::Delete))
+            || (mode == OnDuplicate::Report && def.has_triggers(TriggerEvent::Update));
         let mut template = Vec::with_capacity(target.columns().len());
         let mut missing = Vec::new();
         for (i, column) in target.columns().iter().enumerate() {
@@ -80,7 +98,7 @@ impl Inserter {
                 highkey_table::Default::None if column.nullable || column.auto_increment || column.generated.is_some() => template.push(Value::Null),
                 // What MySQL's expressions see in a column not assigned yet.
                 highkey_table::Default::None | highkey_table::Default::Dropped => {
-                    template.push(if column.nullable { Value::Null } else { implicit_default(&column.ty) });
+                    template.push(if column.nullable || before { Value::Null } else { implicit_default(&column.ty) });
                     if !given {
                         missing.push(i);
                     }
@@ -120,6 +138,11 @@ impl Inserter {
             ignored: 0,
             updated: 0,
             unchanged: 0,
+            by_row,
+            before,
+            default_told: vec![false; if before { table.columns().len() } else { 0 }],
+            to_come: 0,
+            written: None,
             bulk: None,
             first_generated: None,
             last_explicit: 0,
@@ -143,7 +166,7 @@ impl Inserter {
     /// Puts a value into a column, converted.
     pub fn assign(&mut self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
         row[column] = self.target.store(state, column, value, self.ignore, self.row)?;
-        if self.auto.as_ref().map(|auto| auto.column) != Some(column) && self.target.columns()[column].generated.is_none() {
+        if !self.before && self.auto.as_ref().map(|auto| auto.column) != Some(column) && self.target.columns()[column].generated.is_none() {
             self.check_null(state, column, &mut row[column])?;
         }
         Ok(())
@@ -188,8 +211,52 @@ impl Inserter {
         Ok(fits)
     }
 
+    /// What BEFORE triggers see of a row besides the assignments: defaults that are computed, generated columns.
+    pub(super) fn show_row(&mut self, state: &mut SessionState, row: &mut [Value]) -> Result<(), MySqlError> {
+        for i in 0..self.missing.len() {
+            let column = self.missing[i];
+            if matches!(self.target.columns()[column].default, highkey_table::Default::Expr(_)) {
+                row[column] = self.target.default(state, column, row, self.ignore, self.row)?;
+            }
+        }
+        self.target.generate(state, row, self.ignore, self.row)
+    }
+
+    /// As `finish_row`, of a row that BEFORE triggers have seen: it has what they have made of it.
+    pub(super) fn finish_shown_row(&mut self, state: &mut SessionState, row: &mut [Value]) -> Result<bool, MySqlError> {
+        let auto = self.auto.as_ref().map(|a| a.column);
+        for column in 0..row.len() {
+            let is_later = Some(column) == auto || self.missing.contains(&column) || self.target.columns()[column].generated.is_some();
+            if !is_later {
+                self.check_null(state, column, &mut row[column])?;
+            }
+        }
+        for i in 0..self.missing.len() {
+            let column = self.missing[i];
+            let def = &self.target.columns()[column];
+            if !row[column].is_null() || matches!(def.default, highkey_table::Default::Expr(_)) {
+                continue;
+            }
+            // That a column has no default is said once.
+            row[column] = match std::mem::replace(&mut self.default_told[column], true) {
+                true if def.nullable => Value::Null,
+                true => implicit_default(&def.ty),
+                false => self.target.default(state, column, row, self.ignore, self.row)?,
+            };
+        }
+        self.target.generate(state, row, self.ignore, self.row)?;
+        for column in (0..row.len()).filter(|column| Some(*column) != auto) {
+            self.check_null(state, column, &mut row[column])?;
+        }
+        let fits = self.target.check_constraints(state, row, self.ignore)?;
+        if !fits {
+            self.ignored += 1;
+        }
+        Ok(fits)
+    }
+
     /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: the statement is known to have no more rows than it has reserved values for, and these.
-    /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for rows in bulk.
+    /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for INSERT in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
         let column = auto.column;
@@ -232,7 +299,7 @@ impl Inserter {
                 // The rows before this are not in the table yet.
                 self.target.table.auto_increment().note_explicit(explicit)?;
             }
-            let mut count = needed;
+            let mut count = needed.max(self.to_come);
             if auto.left == 0 && !exact && auto.spares {
                 count = needed.max(auto.block);
                 auto.block = (count * 2).min(65_536);
@@ -240,7 +307,7 @@ impl Inserter {
             let row = (self.row + 1 + i as u64).saturating_sub(batch);
             let n = match auto.take(state, &self.target.table, count, self.ignore, row) {
                 Ok(n) => n,
-                Err(e) if i > 0 && self.bulk.is_none() => {
+                Err(e) if i > 0 && (self.bulk.is_none() || self.mode == OnDuplicate::Replace) => {
                     self.unnumbered = Some((i, e));
                     break;
                 }
@@ -266,6 +333,12 @@ impl Inserter {
             self.target.table.auto_increment().note_explicit(explicit)?;
         }
         Ok(generated)
+    }
+
+    /// REPLACE takes the place of any row, but not with a generated number: the last one that there is may be a row's already, and these rows go in by themselves.
+    fn leaves_bulk(&self, generated: &[(usize, u64)]) -> bool {
+        let has_last = self.auto.as_ref().is_some_and(|auto| generated.iter().any(|(_, number)| auto.is_last(*number)));
+        self.bulk.is_some() && self.mode == OnDuplicate::Replace && (has_last || self.unnumbered.is_some())
     }
 
     /// Rows that `number` has not seen bring numbers themselves, `greatest` at most, and come to the table later than the next rows come here.
@@ -313,7 +386,7 @@ impl Inserter {
     }
 
     /// The statement fails in this error. MySQL has written the rows before, and LAST_INSERT_ID() tells of them.
-    fn failed(&self, state: &mut SessionState, error: MySqlError) -> MySqlError {
+    pub(super) fn failed(&self, state: &mut SessionState, error: MySqlError) -> MySqlError {
         if let Some(first) = self.first_generated {
             state.last_insert_id = first;
         }
@@ -408,6 +481,8 @@ impl Session {
         };
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
         inserter.target.check = bound.check.clone();
+        inserter.target.triggers = self.table_triggers(&bound.table);
+        self.note_triggers([&bound.table], || insert_tables(bound));
         if !bound.on_duplicate.is_empty() {
             inserter.on_duplicate = bound.on_duplicate.clone();
             for (column, value) in &inserter.on_duplicate {
@@ -415,8 +490,8 @@ impl Session {
             }
             if inserter.on_duplicate.iter().any(|(_, v)| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
                 let mut assigned = std::mem::take(&mut inserter.on_duplicate);
-                let correlated = Box::pin(self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect())).await?;
-                if correlated {
+                Box::pin(self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect())).await?;
+                if assigned.iter().filter_map(|(_, v)| v.expr()).any(has_correlated_subquery) {
                     return Err(error::not_supported("correlated subqueries in ON DUPLICATE KEY UPDATE").into());
                 }
                 inserter.on_duplicate = assigned;
@@ -427,7 +502,8 @@ impl Session {
                 if rows.iter().flatten().filter_map(RowValue::expr).any(Expr::has_subquery) {
                     let mut rows = rows.clone();
                     for row in &mut rows {
-                        if Box::pin(self.resolve_all(row.iter_mut().filter_map(RowValue::expr_mut).collect())).await? {
+                        Box::pin(self.resolve_all(row.iter_mut().filter_map(RowValue::expr_mut).collect())).await?;
+                        if row.iter().filter_map(RowValue::expr).any(has_correlated_subquery) {
                             return Err(error::not_supported("subqueries over the row in VALUES").into());
                         }
                     }
@@ -455,6 +531,9 @@ impl Session {
 
     async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<RowValue>]) -> Result<(), Failure> {
         inserter.single_row = rows.len() == 1;
+        if inserter.by_row {
+            return Box::pin(self.insert_values_by_row(inserter, rows)).await;
+        }
         let mut built = Vec::with_capacity(rows.len());
         let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, &mut built));
         // MySQL has written the rows before one that cannot be made, and one of them may be why the statement fails.
@@ -464,6 +543,17 @@ impl Session {
 
     /// One row of VALUES, behind those before it unless it is left out.
     fn make_row(&mut self, inserter: &mut Inserter, values: &[RowValue], built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let mut row = self.assigned_row(inserter, values)?;
+        let fits = inserter.finish_row(&mut self.state, &mut row)?;
+        self.state.check_strict()?;
+        if fits {
+            built.push(row);
+        }
+        Ok(())
+    }
+
+    /// A row with the values that VALUES gives it.
+    pub(super) fn assigned_row(&mut self, inserter: &mut Inserter, values: &[RowValue]) -> Result<Vec<Value>, MySqlError> {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.iter().enumerate() {
@@ -490,18 +580,14 @@ impl Session {
             };
             inserter.assign(&mut self.state, &mut row, column, value)?;
         }
-        let fits = inserter.finish_row(&mut self.state, &mut row)?;
-        self.state.check_strict()?;
-        if fits {
-            built.push(row);
-        }
-        Ok(())
+        Ok(row)
     }
 
     /// The rows of a query into `columns`, in the cheapest way.
     pub(crate) async fn insert_rows_of(&mut self, inserter: &mut Inserter, query: &BoundQuery, columns: &[usize]) -> Result<(), Failure> {
         let copy = match self.state.config.executor {
             Executor::DataFusion => None,
+            _ if inserter.by_row => None,
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
@@ -527,14 +613,15 @@ impl Session {
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
-        if !inserter.tells_first_inserted() {
+        if !inserter.tells_first_inserted() && !inserter.by_row {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let executor = self.state.config.executor;
         let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
         let mut rows = Vec::new();
-        let in_memory = if reads_target {
+        // What triggers do comes between the rows, and needs the session.
+        let in_memory = if reads_target || inserter.by_row {
             self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
             true
         } else {
@@ -542,6 +629,9 @@ impl Session {
         };
         self.state.check_strict()?;
         if in_memory {
+            if inserter.by_row {
+                return Box::pin(self.insert_query_by_row(inserter, late.as_ref(), rows)).await;
+            }
             for values in rows {
                 let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
@@ -612,7 +702,7 @@ impl Session {
         written.err().unwrap_or_else(|| inserter.failed(&mut self.state, error).into())
     }
 
-    fn outputs(&mut self, late: Option<&Late>, row: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
+    pub(super) fn outputs(&mut self, late: Option<&Late>, row: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
         match late {
             Some(late) => late.row(&row, &mut self.state),
             None => Ok(row),
@@ -620,20 +710,28 @@ impl Session {
     }
 
     /// One row of a query: values in the order of the target columns, and then those for ON DUPLICATE KEY UPDATE.
-    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, values: Vec<Value>, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let mut row = self.query_row(inserter, values)?;
+        if inserter.finish_row(&mut self.state, &mut row)? {
+            batch.push(row);
+        } else {
+            inserter.beside.pop();
+        }
+        Ok(())
+    }
+
+    /// A row with the values of a query's; those for ON DUPLICATE KEY UPDATE are beside it.
+    pub(super) fn query_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
         let beside = values.split_off(inserter.columns.len());
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.into_iter().enumerate() {
             inserter.assign(&mut self.state, &mut row, inserter.columns[i], value)?;
         }
-        if inserter.finish_row(&mut self.state, &mut row)? {
-            batch.push(row);
-            if !beside.is_empty() {
-                inserter.beside.push(beside);
-            }
+        if !beside.is_empty() {
+            inserter.beside.push(beside);
         }
-        Ok(())
+        Ok(row)
     }
 
     /// Writes finished rows; the batch is empty afterwards. `exact`: these are all rows of the statement.
@@ -645,6 +743,10 @@ impl Session {
         self.lock_auto_increment(inserter).await?;
         let mut generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
+        let leaves_bulk = inserter.leaves_bulk(&generated);
+        if leaves_bulk {
+            Box::pin(self.finish_bulk(inserter)).await?;
+        }
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
             for row in rows.drain(..) {
@@ -730,8 +832,14 @@ impl Session {
                 generated = inserter.number(&mut self.state, &mut rows[start..end], exact)?;
             }
         }
+        if inserter.by_row {
+            inserter.written = rows.pop();
+        }
         rows.clear();
         inserter.beside.clear();
+        if leaves_bulk {
+            self.begin_bulk(inserter)?;
+        }
         failure.map_or(Ok(()), |error| Err(inserter.failed(&mut self.state, error).into()))
     }
 
@@ -848,7 +956,7 @@ impl Session {
             if def.auto_increment && value.is_null() {
                 value = implicit_default(&def.ty);
             }
-            if def.generated.is_none() {
+            if def.generated.is_none() && !target.runs_before(TriggerEvent::Update) {
                 check_null(target, &mut self.state, column, &mut value, lenient, &mut inserter.null_told)?;
             }
             new[column] = value;

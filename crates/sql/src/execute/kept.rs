@@ -125,7 +125,7 @@ impl Session {
         self.check_xa(&statement.parsed.statement, false)?;
         self.count_statement(&statement.parsed.statement);
         let instance = self.state.instance.clone();
-        let admission = instance.admission();
+        let admission = self.admission(&instance);
         admission.run(pin!(self.run_kept_query(statement, query, sink))).await
     }
 
@@ -218,6 +218,8 @@ fn is_planned_alike(bound: &BoundQuery) -> bool {
     bound.rel.for_each_expr(&mut |e, _| {
         expressions += 1;
         alike &= match &e.kind {
+            // A function may be another one by then.
+            ExprKind::Stored { .. } => false,
             ExprKind::Param(_) | ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. } | ExprKind::SystemVar { .. } => false,
             ExprKind::Call { func, .. } => func.is_deterministic(),
             _ => true,

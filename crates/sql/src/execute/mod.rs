@@ -13,6 +13,7 @@ mod delete;
 mod explain;
 mod grants;
 mod histogram;
+mod inside;
 mod insert;
 mod insert_select;
 mod kept;
@@ -24,7 +25,7 @@ mod locking;
 mod maintain;
 mod outfile;
 mod parallel_insert;
-mod progress;
+mod proxies;
 mod query;
 mod replica;
 pub(crate) mod roles;
@@ -32,15 +33,17 @@ mod set;
 mod subqueries;
 mod table_spec;
 mod target;
+mod triggers;
 mod update;
 mod users;
 pub(crate) mod view;
 
 use std::pin::pin;
 
-use highkey_types::MySqlError;
+use highkey_table::RoutineKind;
+use highkey_types::{MySqlError, errors};
 
-use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, StoredProgram, UserSpec, XaStatement};
+use crate::parse::ast::{Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
@@ -49,10 +52,12 @@ pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
 pub(crate) use create_table::GENERATED_KEY;
 pub(crate) use delete::delete_tables;
+pub(crate) use inside::rows_inside;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub use kept::KeptQueries;
 pub(crate) use locking::{lock_mode, lock_policy, whole_key};
 pub(crate) use query::{Destination, table_fields};
+pub(crate) use subqueries::answered;
 pub(crate) use target::{Target, to_session};
 pub(crate) use update::update_tables;
 
@@ -148,13 +153,38 @@ fn commits_first(statement: &Statement) -> bool {
         DropTable(drop) => !drop.temporary,
         CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
-        CreateRoutine(_) | AlterRoutine { .. } => true,
+        CreateRoutine(_) | AlterRoutine { .. } | CreateTrigger(_) | CreateEvent(_) | AlterEvent(_) => true,
         CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
         Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram { .. } => true,
         _ => false,
     }
+}
+
+/// Why a statement may not stand in a body that runs inside of another statement: it answers a result set (error 1415), ends the transaction (1422), or is
+/// made when it runs (1336).
+pub(crate) fn refused_inside(statement: &Statement) -> Option<MySqlError> {
+    use Statement::*;
+    Some(match statement {
+        Query(query) if query.into.is_none() => errors::sp_no_retset("trigger"),
+        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset("trigger"),
+        Prepare { .. } | Execute { .. } | Deallocate(_) => errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL"),
+        Flush(_) => errors::stmt_not_allowed_in_sf_or_trg("FLUSH"),
+        Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
+        Set(items) if items.iter().any(sets_autocommit) => errors::sp_cant_set_autocommit(),
+        SetPassword { .. } => errors::sp_cant_set_autocommit(),
+        CreateTable(create) if create.temporary => error::not_supported("CREATE TEMPORARY TABLE in a trigger"),
+        DropTable(drop) if drop.temporary => error::not_supported("DROP TEMPORARY TABLE in a trigger"),
+        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) => error::not_supported("savepoints in a trigger"),
+        Begin { .. } | Commit { .. } | Rollback { .. } | Xa(_) | UnlockTables => errors::commit_not_allowed_in_sf_or_trg(),
+        other if commits_first(other) => errors::commit_not_allowed_in_sf_or_trg(),
+        _ => return None,
+    })
+}
+
+fn sets_autocommit(item: &SetItem) -> bool {
+    matches!(item, SetItem::System { scope, name, .. } if *scope != Some(VariableScope::Global) && name.eq_ignore_ascii_case("autocommit"))
 }
 
 /// DDL is refused where transactions are READ ONLY and by a read-only server.
@@ -164,7 +194,9 @@ fn is_definition(statement: &Statement) -> bool {
         statement,
         CreateTable(_) | DropTable(_) | CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
             | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_)
-            | CreateRoutine(_) | AlterRoutine { .. } | DropProgram { kind: StoredProgram::Procedure, .. }
+            | CreateRoutine(_) | AlterRoutine { .. } | DropProgram { kind: StoredProgram::Procedure | StoredProgram::Function, .. }
+            | CreateTrigger(_) | DropProgram { kind: StoredProgram::Trigger, .. }
+            | CreateEvent(_) | AlterEvent(_) | DropProgram { kind: StoredProgram::Event, .. }
             | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. }
     )
 }
@@ -172,6 +204,9 @@ fn is_definition(statement: &Statement) -> bool {
 impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if let Statement::CreateTrigger(create) = statement {
+            crate::routine::check_body(&create.program)?;
+        }
         self.check_password(statement)?;
         self.check_privileges(statement)?;
         let commits = commits_first(statement);
@@ -191,13 +226,13 @@ impl Session {
                 self.check_transaction_writable()?;
                 if !temporary {
                     self.check_definition(statement)?;
-                    self.begin_change(true).await?;
+                    self.begin_definition_change().await?;
                 }
             }
         }
         self.count_statement(statement);
         let instance = self.state.instance.clone();
-        let admission = instance.admission();
+        let admission = self.admission(&instance);
         match statement {
             Statement::Empty { comment: false } => Err(error::empty_query().into()),
             Statement::Empty { comment: true } => Ok(Outcome::ok()),
@@ -226,9 +261,14 @@ impl Session {
             Statement::SetRole(choice) => self.set_role(choice),
             Statement::SetDefaultRole { roles, users } => self.set_default_role(roles, users).await,
             Statement::CreateRoutine(create) => self.create_routine(create).await,
-            Statement::AlterRoutine { name, characteristics } => self.alter_routine(name, characteristics).await,
-            Statement::DropProgram { kind: StoredProgram::Procedure, if_exists, name } => self.drop_routine(*if_exists, name).await,
-            Statement::DropProgram { kind, if_exists, name } => self.drop_program(*kind, *if_exists, name),
+            Statement::AlterRoutine { kind, name, characteristics } => self.alter_routine(*kind, name, characteristics).await,
+            Statement::DropProgram { kind: StoredProgram::Procedure, if_exists, name } => self.drop_routine(RoutineKind::Procedure, *if_exists, name).await,
+            Statement::DropProgram { kind: StoredProgram::Function, if_exists, name } => self.drop_routine(RoutineKind::Function, *if_exists, name).await,
+            Statement::CreateTrigger(create) => self.create_trigger(create).await,
+            Statement::DropProgram { kind: StoredProgram::Trigger, if_exists, name } => self.drop_trigger(*if_exists, name).await,
+            Statement::CreateEvent(create) => self.create_event(create).await,
+            Statement::AlterEvent(alter) => self.alter_event(alter).await,
+            Statement::DropProgram { kind: StoredProgram::Event, if_exists, name } => self.drop_event(*if_exists, name).await,
             Statement::Call(call) => self.call(call, sink).await,
             Statement::Signal(signal) => self.signal(signal).await,
             Statement::GetDiagnostics(get) => self.get_diagnostics(get).await,
@@ -259,6 +299,11 @@ impl Session {
             Statement::Plugin { install, name } => self.plugin(*install, name),
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock().await,
+            Statement::LockInstance => self.lock_instance().await,
+            Statement::UnlockInstance => {
+                self.state.locks.unlock_instance();
+                Ok(Outcome::ok())
+            }
             Statement::Use(name) => {
                 self.use_database(name)?;
                 Ok(Outcome::ok())
@@ -276,7 +321,7 @@ impl Session {
                 self.send(answer, true, sink).await
             }
             Statement::Explain { format, analyze, statement } => {
-                let outcome = self.explain(*format, *analyze, statement, sink).await?;
+                let outcome = self.explain(*format, *analyze, statement, Vec::new(), sink).await?;
                 if !analyze {
                     self.note_explained(statement);
                 }
@@ -330,8 +375,13 @@ impl Session {
         use StatusCounter as C;
         let counter = match statement {
             Statement::Empty { .. } => C::ComEmptyQuery,
+            Statement::CreateRoutine(create) if create.kind == RoutineKind::Function => C::ComCreateFunction,
             Statement::CreateRoutine(_) => C::ComCreateProcedure,
+            Statement::AlterRoutine { kind: RoutineKind::Function, .. } => C::ComAlterFunction,
             Statement::AlterRoutine { .. } => C::ComAlterProcedure,
+            Statement::CreateTrigger(_) => C::ComCreateTrigger,
+            Statement::CreateEvent(_) => C::ComCreateEvent,
+            Statement::AlterEvent(_) => C::ComAlterEvent,
             Statement::Call(_) => C::ComCallProcedure,
             Statement::Signal(signal) if signal.again => C::ComResignal,
             Statement::Signal(_) => C::ComSignal,
@@ -379,7 +429,7 @@ impl Session {
             Statement::Grant(grant) if !grant.roles.is_empty() => C::ComGrantRoles,
             Statement::Grant(_) => C::ComGrant,
             Statement::Revoke(grant) if !grant.roles.is_empty() => C::ComRevokeRoles,
-            Statement::Revoke(grant) if grant.on.is_none() => C::ComRevokeAll,
+            Statement::Revoke(grant) if grant.on.is_none() && grant.proxied.is_none() => C::ComRevokeAll,
             Statement::Revoke(_) => C::ComRevoke,
             Statement::Begin { .. } => C::ComBegin,
             Statement::Commit { .. } => C::ComCommit,
@@ -400,6 +450,8 @@ impl Session {
             Statement::Plugin { install: false, .. } => C::ComUninstallPlugin,
             Statement::LockTables(_) => C::ComLockTables,
             Statement::UnlockTables => C::ComUnlockTables,
+            Statement::LockInstance => C::ComLockInstance,
+            Statement::UnlockInstance => C::ComUnlockInstance,
             Statement::Use(_) => C::ComChangeDb,
             Statement::Set(_) => C::ComSetOption,
             Statement::Prepare { .. } => C::ComPrepareSql,
@@ -476,6 +528,7 @@ fn show_counter(what: &ShowWhat) -> StatusCounter {
         ShowWhat::BinaryLogs => C::ComShowBinlogs,
         ShowWhat::BinaryLogStatus => C::ComShowMasterStatus,
         ShowWhat::BinlogEvents { .. } => C::ComShowBinlogEvents,
+        ShowWhat::RelaylogEvents { .. } => C::ComShowRelaylogEvents,
         ShowWhat::ReplicaStatus { .. } => C::ComShowSlaveStatus,
         ShowWhat::Replicas => C::ComShowSlaveHosts,
         ShowWhat::Profiles => C::ComShowProfiles,

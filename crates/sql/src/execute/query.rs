@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_table::{Privileges, Snapshot, Table, View};
+use highkey_table::{Privileges, Snapshot, Table, TableId, View};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
+use super::subqueries::settle_calls;
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
 use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream};
@@ -15,6 +16,7 @@ use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
 use crate::prepared::{CursorRows, file_error};
+use crate::routine::StoredFunction;
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
 /// The base tables of a plan, those of its subqueries too, each once, and the views that it was bound through.
@@ -24,11 +26,17 @@ pub struct BoundTables {
     pub tables: Vec<(Arc<Table>, bool)>,
     /// The views that names stood for.
     pub views: Vec<Arc<View>>,
+    /// Tables that stored functions read; they are among `tables`.
+    read_inside: Vec<Arc<Table>>,
+    /// Some stored function runs queries.
+    runs_inside: bool,
 }
 
 impl BoundTables {
     pub fn of_query(query: &BoundQuery) -> BoundTables {
-        BoundTables { views: query.views.clone(), ..BoundTables::of(&query.rel) }
+        let mut found = BoundTables::of(&query.rel);
+        found.views.extend_from_slice(&query.views);
+        found
     }
 
     pub fn of(rel: &Rel) -> BoundTables {
@@ -46,7 +54,12 @@ impl BoundTables {
     }
 
     pub fn one(table: &Arc<Table>, views: &[Arc<View>]) -> BoundTables {
-        BoundTables { tables: vec![(table.clone(), true)], views: views.to_vec() }
+        BoundTables { tables: vec![(table.clone(), true)], views: views.to_vec(), ..BoundTables::default() }
+    }
+
+    /// Which tables they are.
+    pub fn ids(&self) -> Arc<[TableId]> {
+        self.tables.iter().map(|(table, _)| table.id()).collect()
     }
 
     pub fn add(&mut self, table: &Arc<Table>, write: bool) {
@@ -62,6 +75,25 @@ impl BoundTables {
                 self.add(table, lock.is_some_and(|l| l.exclusive));
             }
         });
+        let mut functions = Vec::new();
+        rel.for_each_expr(&mut |e, _| functions.extend(function_of(e)));
+        functions.iter().for_each(|function| self.collect_function(function));
+    }
+
+    fn collect_function(&mut self, function: &StoredFunction) {
+        if !function.runs_queries() {
+            return;
+        }
+        let mut inside = BoundTables::default();
+        function.queries().for_each(|query| inside.collect(query));
+        function.exprs().for_each(|expr| inside.collect_expr(expr));
+        for (table, _) in inside.tables {
+            self.add(&table, false);
+            self.read_inside.push(table);
+        }
+        self.views.extend(inside.views);
+        self.views.extend_from_slice(function.views());
+        self.runs_inside = true;
     }
 
     /// Those that are joined with others.
@@ -73,15 +105,25 @@ impl BoundTables {
     }
 
     pub fn collect_expr(&mut self, expr: &Expr) {
-        let mut subqueries = Vec::new();
+        let (mut subqueries, mut functions) = (Vec::new(), Vec::new());
         expr.walk(&mut |e| {
             if let ExprKind::Subquery(subquery) = &e.kind {
                 subqueries.push(&subquery.plan);
             }
+            functions.extend(function_of(e));
         });
         for plan in subqueries {
             self.collect(plan);
         }
+        functions.iter().for_each(|function| self.collect_function(function));
+    }
+}
+
+/// The stored function that an expression itself is a call of.
+fn function_of(expr: &Expr) -> Option<Arc<StoredFunction>> {
+    match &expr.kind {
+        ExprKind::Stored { function, .. } => Some(function.clone()),
+        _ => None,
     }
 }
 
@@ -92,11 +134,46 @@ pub(crate) enum Destination<'a> {
     Memory(&'a mut Vec<Vec<Value>>),
 }
 
+/// What DataFusion is given of a session, for a query under a snapshot.
+pub(crate) fn query_context_of(state: &SessionState, snapshot: Snapshot, parallel: ParallelSettings) -> (QueryContext, Arc<Mutex<SessionState>>) {
+    state.instance.limit_queries();
+    let eval = Arc::new(Mutex::new(state.clone()));
+    let process = state.process.clone();
+    let before = Arc::new(state.clone());
+    let (virtual_state, virtual_eval) = (before.clone(), eval.clone());
+    let anew = eval.clone();
+    let cx = QueryContext {
+        engine: state.instance.queries().clone(),
+        snapshot,
+        eval: eval.clone(),
+        virtual_rows: Arc::new(move |table, wanted| {
+            let mut warnings = Vec::new();
+            let rows = information_schema::rows(&virtual_state, table, wanted, &mut warnings);
+            virtual_eval.lock().push_warnings(&mut warnings);
+            rows
+        }),
+        start_over: Arc::new(move || *anew.lock() = (*before).clone()),
+        examined: process.examined_counter(),
+        activity: process.queries().clone(),
+        killed: process.killed_flag(),
+        interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
+        recursion_limit: state.config.cte_max_recursion_depth,
+        group_concat_max_len: state.config.group_concat_max_len,
+        parallel,
+        profile: None,
+        slot: None,
+    };
+    (cx, eval)
+}
+
 impl Session {
     /// Opens the tables for this transaction: their definitions stay until it ends. False: a definition changed since binding.
     pub(crate) async fn open_tables(&mut self, tables: &BoundTables) -> Result<bool, MySqlError> {
         if !tables.tables.is_empty() {
             self.state.check_tables_allowed()?;
+        }
+        if self.routines.is_nested() {
+            self.routines.check_unused(tables)?;
         }
         if self.state.locks.has_tables() {
             for (table, write) in tables.tables.iter().filter(|(table, _)| !table.is_temporary()) {
@@ -122,6 +199,13 @@ impl Session {
             if !current {
                 return Ok(false);
             }
+        }
+        if tables.runs_inside {
+            let changed = |table: &Arc<Table>| tables.tables.iter().any(|(other, write)| *write && Arc::ptr_eq(other, table));
+            if tables.read_inside.iter().any(changed) {
+                return Err(highkey_types::errors::not_supported_yet("a change of a table that a stored function of the statement reads"));
+            }
+            self.state.reads = Some(self.txn().snapshot());
         }
         Ok(true)
     }
@@ -320,6 +404,9 @@ impl Session {
     }
 
     async fn begin_query(&mut self, mut bound: BoundQuery, ordered: bool, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
+        if self.state.reads.is_some() {
+            settle_calls(&mut bound.rel, &self.state);
+        }
         let latest = bound.locking && self.lock_plan(&mut bound.rel).await?;
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
@@ -348,33 +435,9 @@ impl Session {
     }
 
     fn query_context_with_eval(&mut self, snapshot: Snapshot, hints: &Hints) -> (QueryContext, Arc<Mutex<SessionState>>) {
-        self.state.instance.limit_queries();
-        let eval = Arc::new(Mutex::new(self.state.clone()));
-        let process = self.state.process.clone();
-        let before = Arc::new(self.state.clone());
-        let (virtual_state, virtual_eval) = (before.clone(), eval.clone());
-        let anew = eval.clone();
-        let cx = QueryContext {
-            engine: self.state.instance.queries().clone(),
-            snapshot,
-            eval: eval.clone(),
-            virtual_rows: Arc::new(move |table, wanted| {
-                let mut warnings = Vec::new();
-                let rows = information_schema::rows(&virtual_state, table, wanted, &mut warnings);
-                virtual_eval.lock().push_warnings(&mut warnings);
-                rows
-            }),
-            start_over: Arc::new(move || *anew.lock() = (*before).clone()),
-            examined: process.examined_counter(),
-            activity: process.queries().clone(),
-            killed: process.killed_flag(),
-            interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
-            recursion_limit: self.state.config.cte_max_recursion_depth,
-            group_concat_max_len: self.state.config.group_concat_max_len,
-            parallel: self.parallel_settings(hints),
-            profile: self.profile.clone(),
-            slot: None,
-        };
+        let parallel = self.parallel_settings(hints);
+        let (mut cx, eval) = query_context_of(&self.state, snapshot, parallel);
+        cx.profile = self.profile.clone();
         (cx, eval)
     }
 

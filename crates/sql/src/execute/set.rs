@@ -122,6 +122,13 @@ impl Session {
         if definition.name == "sql_slave_skip_counter" && self.state.instance.global_text("gtid_mode") == "ON" {
             return Err(error::err(1858, SKIP_WITH_GTIDS).into());
         }
+        if !global && self.routines.is_nested() {
+            match definition.name {
+                "sql_log_bin" => return Err(error::err(1695, "Cannot change the sql_log_bin inside a stored function or trigger").into()),
+                "gtid_next" => return Err(highkey_types::errors::variable_not_settable_in_sf_or_trigger("gtid_next").into()),
+                _ => {}
+            }
+        }
         if !global && definition.name == "sql_log_bin" && self.in_explicit_transaction() {
             return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction").into());
         }
@@ -149,6 +156,9 @@ impl Session {
             values.set(id, value.clone());
             variables::couple(id, &value, values);
         });
+        if id.definition().name == "event_scheduler" {
+            self.state.instance.event_changes().notify_one();
+        }
         if id.definition().name.starts_with("rpl_semi_sync_source_") {
             self.state.instance.apply_semi_sync();
         }
@@ -168,12 +178,17 @@ impl Session {
             ("innodb_spin_wait_delay", VarValue::UInt(delay)) => engine.set_spin_wait_delay(*delay as u32),
             ("innodb_thread_concurrency", VarValue::UInt(limit)) => self.state.instance.admission().set_limit(*limit as usize),
             ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),
+            // Only the server's start decides that.
+            ("event_scheduler", VarValue::Text(wanted)) if &**wanted == "DISABLED" => return Err(error::wrong_value_for_var("event_scheduler", wanted)),
+            ("event_scheduler", _) if self.state.instance.global_text("event_scheduler") == "DISABLED" => {
+                return Err(error::option_prevents("--event-scheduler=DISABLED or --skip-grant-tables"));
+            }
             (name, value) => self.apply_to_binlog(name, value)?,
         }
         Ok(())
     }
 
-    /// Globals that the binary log reads. Error 1788.
+    /// Globals that the binary log reads. Errors 1779, 1788, 3111.
     fn apply_to_binlog(&self, name: &str, value: &VarValue) -> Result<(), MySqlError> {
         let modes = ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"];
         if let ("gtid_mode", VarValue::Text(wanted)) = (name, value) {
@@ -182,6 +197,15 @@ impl Session {
             if place(&current).abs_diff(place(wanted)) > 1 {
                 return Err(highkey_types::errors::gtid_mode_can_only_change_one_step_at_a_time());
             }
+            if &**wanted == "ON" && self.state.instance.global_text("enforce_gtid_consistency") != "ON" {
+                return Err(error::err(3111, "SET @@GLOBAL.GTID_MODE = ON is not allowed because ENFORCE_GTID_CONSISTENCY is not ON."));
+            }
+        }
+        if let ("enforce_gtid_consistency", VarValue::Text(wanted)) = (name, value)
+            && &**wanted != "ON"
+            && self.state.instance.global_text("gtid_mode") == "ON"
+        {
+            return Err(error::err(1779, variables::GTIDS_NEED_CONSISTENCY));
         }
         let Some(binlog) = self.state.instance.database().binlog() else { return Ok(()) };
         if let ("gtid_purged", VarValue::Text(text)) = (name, value) {

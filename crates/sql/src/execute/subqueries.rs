@@ -4,13 +4,13 @@
 use std::cmp::Ordering;
 
 use futures::future::BoxFuture;
-use highkey_types::Value;
+use highkey_types::{MySqlError, Value};
 
 use super::Failure;
-use crate::expr::{EvalContext, order};
+use crate::expr::{EvalContext, SharedContext, eval, order};
 use crate::measure::Profile;
 use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
-use crate::session::{Session, error};
+use crate::session::{Session, SessionState, error};
 
 /// A plan as a query of its own.
 pub(crate) fn query_of(mut rel: Rel) -> BoundQuery {
@@ -25,7 +25,7 @@ pub(super) fn has_lock(rel: &Rel) -> bool {
 }
 
 /// True if a subquery in it refers to the row.
-pub(crate) fn has_correlated(expr: &Expr) -> bool {
+pub(crate) fn has_correlated_subquery(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |e| {
         if let ExprKind::Subquery(s) = &e.kind {
@@ -33,6 +33,37 @@ pub(crate) fn has_correlated(expr: &Expr) -> bool {
         }
     });
     found
+}
+
+/// The same, or a function that runs queries has not become its value.
+pub(crate) fn has_correlated(expr: &Expr) -> bool {
+    let mut found = has_correlated_subquery(expr);
+    expr.walk(&mut |e| found |= matches!(&e.kind, ExprKind::Stored { function, .. } if function.runs_queries()));
+    found
+}
+
+/// Calls of functions that run queries become their values where no row goes into them, so that they are made once, and indexes are asked for them. One that fails
+/// or warns stays: no row may need it.
+pub(super) fn settle_calls(rel: &mut Rel, state: &SessionState) {
+    rel.for_each_root_mut(&mut |root| settle_calls_in(root, state));
+}
+
+fn settle_calls_in(root: &mut Expr, state: &SessionState) {
+    root.walk_mut(&mut |e| {
+        if let ExprKind::Subquery(subquery) = &mut e.kind {
+            settle_calls(&mut subquery.plan, state);
+        }
+        let settled = matches!(&e.kind, ExprKind::Stored { function, args, .. } if function.is_settled() && args.iter().all(Expr::is_constant));
+        if !settled {
+            return;
+        }
+        let mut cx = state.copy();
+        if let Ok(value) = eval(e, &[], &mut *cx)
+            && cx.take_raised().is_empty()
+        {
+            *e = Expr::literal(value, e.ty.clone());
+        }
+    });
 }
 
 impl Session {
@@ -55,6 +86,15 @@ impl Session {
         for child in expr.children_mut() {
             self.resolve_subqueries(child).await?;
         }
+        // A function that runs queries, of arguments that are known: nothing but what it reads goes into it.
+        if let ExprKind::Stored { function, args, .. } = &expr.kind
+            && function.runs_queries()
+            && function.is_pure()
+            && args.iter().all(Expr::is_constant)
+        {
+            let value = eval(expr, &[], &mut self.state)?;
+            *expr = Expr::literal(value, expr.ty.clone());
+        }
         Ok(())
     }
 
@@ -62,47 +102,21 @@ impl Session {
         let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
         let mut query = query_of(subquery.plan);
         self.share_reads(&mut query);
-        let mut rows = self.rows_before(&query).await?;
-        let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());
-        Ok(match subquery.kind {
-            SubqueryKind::Scalar => match rows.len() {
-                0 => Expr::literal(Value::Null, ty),
-                1 => Expr::literal(rows.remove(0).swap_remove(0), ty),
-                _ => return Err(Failure::Sql(error::err(1242, "Subquery returns more than 1 row"))),
-            },
-            SubqueryKind::Exists { negated } => Expr::boolean(rows.is_empty() == negated),
+        let rows = self.rows_before(&query).await?;
+        let kind = match subquery.kind {
             SubqueryKind::In { mut exprs, by, negated } => {
                 for expr in &mut exprs {
                     self.resolve_subqueries(expr).await?;
                 }
-                if rows.is_empty() {
-                    return Ok(Expr::boolean(negated));
-                }
-                if exprs.len() == 1 {
-                    let mut values: Vec<Value> = rows.into_iter().map(|mut row| row.swap_remove(0)).collect();
-                    let sorted = sort_members(&mut values, by[0], &mut self.state);
-                    let list = values.into_iter().map(|value| literal(value, 0)).collect();
-                    return Ok(Expr { kind: ExprKind::In { expr: Box::new(exprs.swap_remove(0)), list, by: by[0], negated, sorted }, ty });
-                }
-                let alternatives = rows
-                    .into_iter()
-                    .map(|row| {
-                        let parts = row.into_iter().enumerate().map(|(i, value)| compare(CompareOp::Eq, by[i], exprs[i].clone(), literal(value, i), &ty));
-                        Expr::and(parts).unwrap_or_else(|| Expr::boolean(true))
-                    })
-                    .collect();
-                let any = or(alternatives, &ty);
-                if negated { Expr { kind: ExprKind::Not(Box::new(any)), ty } } else { any }
+                SubqueryKind::In { exprs, by, negated }
             }
             SubqueryKind::Quantified { op, all, mut expr, by } => {
                 self.resolve_subqueries(&mut expr).await?;
-                if rows.is_empty() {
-                    return Ok(Expr::boolean(all));
-                }
-                let parts: Vec<Expr> = rows.into_iter().map(|mut row| compare(op, by, (*expr).clone(), literal(row.swap_remove(0), 0), &ty)).collect();
-                if all { Expr::and(parts).unwrap_or_else(|| Expr::boolean(true)) } else { or(parts, &ty) }
+                SubqueryKind::Quantified { op, all, expr, by }
             }
-        })
+            kind => kind,
+        };
+        Ok(answered(kind, rows, &types, ty, &mut self.state)?)
     }
 
     /// The rows of a query that is not the statement's.
@@ -149,6 +163,42 @@ pub(crate) fn sort_members(values: &mut Vec<Value>, by: CompareBy, cx: &mut dyn 
     values.dedup_by(|a, b| order(by, a, b, cx) == Some(Ordering::Equal));
     values.extend(has_null.then_some(Value::Null));
     true
+}
+
+/// A subquery of these rows, of fields of these types, as an expression of type `ty`. Error 1242.
+pub(crate) fn answered(kind: SubqueryKind, mut rows: Vec<Vec<Value>>, types: &[ExprType], ty: ExprType, cx: &mut dyn EvalContext) -> Result<Expr, MySqlError> {
+    let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());
+    Ok(match kind {
+        SubqueryKind::Scalar => match rows.len() {
+            0 => Expr::literal(Value::Null, ty),
+            1 => Expr::literal(rows.remove(0).swap_remove(0), ty),
+            _ => return Err(error::err(1242, "Subquery returns more than 1 row")),
+        },
+        SubqueryKind::Exists { negated } => Expr::boolean(rows.is_empty() == negated),
+        SubqueryKind::In { negated, .. } if rows.is_empty() => Expr::boolean(negated),
+        SubqueryKind::In { mut exprs, by, negated } => {
+            if exprs.len() == 1 {
+                let mut values: Vec<Value> = rows.into_iter().map(|mut row| row.swap_remove(0)).collect();
+                let sorted = sort_members(&mut values, by[0], cx);
+                let list = values.into_iter().map(|value| literal(value, 0)).collect();
+                return Ok(Expr { kind: ExprKind::In { expr: Box::new(exprs.swap_remove(0)), list, by: by[0], negated, sorted }, ty });
+            }
+            let alternatives = rows
+                .into_iter()
+                .map(|row| {
+                    let parts = row.into_iter().enumerate().map(|(i, value)| compare(CompareOp::Eq, by[i], exprs[i].clone(), literal(value, i), &ty));
+                    Expr::and(parts).unwrap_or_else(|| Expr::boolean(true))
+                })
+                .collect();
+            let any = or(alternatives, &ty);
+            if negated { Expr { kind: ExprKind::Not(Box::new(any)), ty } } else { any }
+        }
+        SubqueryKind::Quantified { all, .. } if rows.is_empty() => Expr::boolean(all),
+        SubqueryKind::Quantified { op, all, expr, by } => {
+            let parts: Vec<Expr> = rows.into_iter().map(|mut row| compare(op, by, (*expr).clone(), literal(row.swap_remove(0), 0), &ty)).collect();
+            if all { Expr::and(parts).unwrap_or_else(|| Expr::boolean(true)) } else { or(parts, &ty) }
+        }
+    })
 }
 
 fn compare(op: CompareOp, by: crate::plan::CompareBy, left: Expr, right: Expr, ty: &ExprType) -> Expr {

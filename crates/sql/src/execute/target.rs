@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use highkey_table::{ColumnDef, Default, Table, TableDef};
+use highkey_table::{ColumnDef, Default, Table, TableDef, TriggerEvent};
 use highkey_types::{ColumnType, Date, DateTime, Decimal, MySqlError, Time, TimeZone, TypeKind, Value};
 
 use crate::bind::{AssignedValue, TableExprs, ViewCheck};
 use crate::expr;
+use crate::routine::TableTriggers;
 use crate::session::{SessionState, error, error::err};
 
 /// A table with what its rows need.
@@ -16,18 +17,30 @@ pub struct Target {
     pub table: Arc<Table>,
     /// CHECK OPTION of the view that rows are written through.
     pub check: Option<Arc<ViewCheck>>,
+    /// What runs with its rows, where a statement of a session changes them.
+    pub(crate) triggers: Option<Arc<TableTriggers>>,
     rules: RowRules,
 }
 
 impl Target {
     pub fn new(table: &Arc<Table>, state: &SessionState) -> Result<Target, MySqlError> {
         let exprs = state.instance.exprs().get(table.def(), state)?;
-        Ok(Target { table: table.clone(), check: None, rules: RowRules::new(table.def().clone(), exprs) })
+        Ok(Target { table: table.clone(), check: None, triggers: None, rules: RowRules::new(table.def().clone(), exprs) })
     }
 
     /// The table as it is written through a view with this CHECK OPTION.
     pub fn through(table: &Arc<Table>, check: Option<&Arc<ViewCheck>>, state: &SessionState) -> Result<Target, MySqlError> {
         Ok(Target { check: check.cloned(), ..Target::new(table, state)? })
+    }
+
+    /// A change of a row runs triggers.
+    pub(crate) fn runs(&self, event: TriggerEvent) -> bool {
+        self.triggers.as_ref().is_some_and(|triggers| triggers.has(event))
+    }
+
+    /// Triggers look at a row before it is changed, and may change it: that it has no NULL where none may be is asked behind them.
+    pub(crate) fn runs_before(&self, event: TriggerEvent) -> bool {
+        self.triggers.as_ref().is_some_and(|triggers| triggers.has_before(event))
     }
 
     /// Something is asked or computed of each row: a generated column, a CHECK, a CHECK OPTION.

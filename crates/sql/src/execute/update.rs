@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{LockMode, LockWaitPolicy, Row, Stage, Table};
+use highkey_table::{LockMode, LockWaitPolicy, Row, Stage, Table, TriggerEvent};
 use highkey_types::{MySqlError, TimeZone, Value};
 
 use super::cascade::rows_at_once;
@@ -58,6 +58,10 @@ impl Session {
         match bound {
             BoundUpdate::Single(single) => self.prepare_cascades(&single.table),
             BoundUpdate::Multi(multi) => multi.targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
+        }
+        match bound {
+            BoundUpdate::Single(single) => self.note_triggers([&single.table], || update_tables(bound)),
+            BoundUpdate::Multi(multi) => self.note_triggers(multi.targets.iter().map(|target| &target.table), || update_tables(bound)),
         }
         let ignore = match bound {
             BoundUpdate::Single(single) => single.ignore,
@@ -121,7 +125,8 @@ impl Session {
 
     /// Expressions without subqueries: rows are found by an index, locked and changed one after the other.
     async fn update_rows(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        let target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
+        let mut target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
+        target.triggers = self.table_triggers(&single.table);
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
@@ -132,7 +137,8 @@ impl Session {
         }
         let all: Vec<usize> = (0..target.columns().len()).collect();
         let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
-        let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
+        // What triggers assign may move rows too.
+        let moves = target.runs_before(TriggerEvent::Update) || moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
         if !single.order_by.is_empty() {
             let rows = Box::pin(self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit)).await?;
             let found = rows.len();
@@ -256,7 +262,7 @@ impl Session {
             value = super::target::implicit_default(&def.ty);
         }
         // A generated column has its value later.
-        if def.generated.is_none() {
+        if def.generated.is_none() && !target.runs_before(TriggerEvent::Update) {
             let lenient = ignore || !self.state.strict();
             target.check_null(&mut self.state, column, &mut value, lenient)?;
         }
@@ -276,14 +282,13 @@ impl Session {
         number: u64,
     ) -> Result<Written, Failure> {
         let changed = assigned.iter().any(|&c| !is_same(&new[c], &stored[c]));
+        if target.runs(TriggerEvent::Update) {
+            return Box::pin(self.update_with_triggers(target, row, stored, new, assigned, changed, ignore, number)).await;
+        }
         if !changed {
             return Ok(Written::Same);
         }
-        for (column, def) in target.columns().iter().enumerate() {
-            if def.on_update_now && !assigned.contains(&column) {
-                new[column] = target.now(&mut self.state, column, def.ty.fsp(), ignore, number)?;
-            }
-        }
+        self.touch(target, &mut new, assigned, ignore, number)?;
         target.generate(&mut self.state, &mut new, ignore, number)?;
         for (column, def) in target.columns().iter().enumerate() {
             if def.generated.is_some() && !def.nullable {
@@ -293,6 +298,21 @@ impl Session {
         if !target.check_constraints(&mut self.state, &new, ignore)? {
             return Ok(Written::Ignored);
         }
+        self.update_plainly(target, row, new, ignore).await
+    }
+
+    /// ON UPDATE CURRENT_TIMESTAMP of the columns that are not assigned.
+    pub(super) fn touch(&mut self, target: &Target, new: &mut [Value], assigned: &[usize], ignore: bool, number: u64) -> Result<(), MySqlError> {
+        for (column, def) in target.columns().iter().enumerate() {
+            if def.on_update_now && !assigned.contains(&column) {
+                new[column] = target.now(&mut self.state, column, def.ty.fsp(), ignore, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The row in the table becomes the new one.
+    pub(super) async fn update_plainly(&mut self, target: &Target, row: &Row, new: Vec<Value>, ignore: bool) -> Result<Written, Failure> {
         let (txn, state) = self.txn_and_state();
         match target.table.update(txn, row, &new).await {
             Ok(true) => Ok(Written::Changed(new)),
@@ -307,7 +327,8 @@ impl Session {
 
     /// DataFusion finds the rows and computes the subqueries over them; the assignments are evaluated here, row by row.
     async fn update_through_query(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        let target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
+        let mut target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
+        target.triggers = self.table_triggers(&single.table);
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
@@ -363,7 +384,8 @@ impl Session {
         let zone = self.state.config.time_zone.clone();
         let mut counts = Counts::default();
         for (n, update) in multi.targets.iter().enumerate() {
-            let target = Target::new(&update.table, &self.state)?;
+            let mut target = Target::new(&update.table, &self.state)?;
+            target.triggers = self.table_triggers(&update.table);
             let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             for i in 0..rows.len() {
@@ -447,7 +469,7 @@ fn show(target: &Target, column: usize, new: &[Value], seen: &mut [Value], zone:
 }
 
 /// Not only equal: -0 is not 0.
-fn is_same(a: &Value, b: &Value) -> bool {
+pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use highkey_table::RoutineDef;
 use highkey_types::{Collation, DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning, errors};
 
 use crate::functions::FuncId;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
-use crate::plan::Subquery;
+use crate::plan::{Rel, Subquery};
 
 /// The surroundings of an evaluation. All methods answer for the statement that is running.
 ///
@@ -26,9 +27,17 @@ pub trait EvalContext {
     fn now_micros(&self) -> i64;
     /// Raises a warning.
     fn warn(&mut self, warning: Warning);
+    /// A warning of a stored function, whose own sql_mode has decided that it is none but that.
+    fn warn_from_function(&mut self, warning: Warning) {
+        self.warn(warning);
+    }
     /// Strict DML: some warnings end the statement (`is_strict_error`), so that nothing may be evaluated that a row does not need.
     fn warnings_are_errors(&self) -> bool {
         false
+    }
+    /// sql_mode is strict.
+    fn is_strict(&self) -> bool {
+        true
     }
     /// Value of the n-th parameter.
     fn param(&self, index: usize) -> Result<Value, MySqlError> {
@@ -59,6 +68,12 @@ pub trait EvalContext {
     fn subquery(&mut self, subquery: &Subquery, row: &[Value]) -> Result<Value, MySqlError> {
         let _ = (subquery, row);
         Err(crate::plan::unresolved("subquery"))
+    }
+    /// The rows of a query of the stored function `of`, which depends on no enclosing row, and what it warned of. It is run as the definer of `account`, or as
+    /// whoever runs the statement if that function says SQL SECURITY INVOKER.
+    fn rows(&mut self, query: Rel, of: &RoutineDef, account: &RoutineDef) -> Result<(Vec<Vec<Value>>, Raised), MySqlError> {
+        let _ = (query, of, account);
+        Err(crate::plan::unresolved("query of a stored function"))
     }
     /// DATABASE().
     fn database(&self) -> Option<Str> {

@@ -11,6 +11,7 @@ use super::compare::{compare_values, order};
 use super::convert::{quiet_f64, to_bytes, truth};
 use crate::functions::{self, FuncId, Types};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
+use crate::session::blocking;
 use crate::stack;
 
 type Result<T> = std::result::Result<T, MySqlError>;
@@ -44,6 +45,13 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
             Ok(value)
         }
         ExprKind::Call { func, args } => call_expr(expr, *func, args, row, cx),
+        ExprKind::Stored { function, name, args } => {
+            let mut values = Vec::with_capacity(args.len());
+            for arg in args {
+                values.push(eval(arg, row, cx)?);
+            }
+            function.call(name, values, cx)
+        }
         ExprKind::Compare { op, by, left, right } => {
             let left = compared(left, *by, row, cx)?;
             let right = compared(right, *by, row, cx)?;
@@ -202,8 +210,8 @@ fn numbered(expr: &Expr, value: Value, cx: &dyn EvalContext) -> Value {
     if is_quiet(expr, &value) { quiet_f64(&value, cx).map_or(Value::Null, Value::Double) } else { value }
 }
 
-/// MySQL takes a text for a number without a word where a string function, a variable or a parameter gives it; what columns, literals, CASE and ELT give is
-/// warned of.
+/// MySQL takes a text for a number without a word where a string function, a variable, a parameter or a column of type TEXT or BLOB gives it; what other
+/// columns, literals, CASE and ELT give is warned of.
 fn is_quiet(expr: &Expr, value: &Value) -> bool {
     matches!(value, Value::Text(_) | Value::Bytes(_))
         && match &expr.kind {
@@ -212,6 +220,8 @@ fn is_quiet(expr: &Expr, value: &Value) -> bool {
             ExprKind::Call { func: FuncId::Greatest | FuncId::Least, args } => args.iter().all(|arg| arg.ty.ty.is_text()),
             ExprKind::Call { func, .. } => func.reads_text(),
             ExprKind::UserVar(_) | ExprKind::Param(_) => true,
+            // A subquery that has run is a literal.
+            ExprKind::Column(_) | ExprKind::Outer { .. } | ExprKind::Subquery(_) | ExprKind::Literal(_) => expr.ty.ty.is_blob(),
             _ => false,
         }
 }
@@ -266,5 +276,20 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
         let value = if exact { evaluate(arg, row, cx)? } else { eval(arg, row, cx)? };
         values.push(if numbers { numbered(arg, value, cx) } else { value });
     }
-    functions::call(func, &values, &Types::exprs(args, &expr.ty), cx)
+    let types = Types::exprs(args, &expr.ty);
+    if values.iter().any(is_long) {
+        // Others do not wait for it.
+        return blocking(|| functions::call(func, &values, &types, cx));
+    }
+    functions::call(func, &values, &types, cx)
+}
+
+/// A function of it may take a good part of a second.
+fn is_long(value: &Value) -> bool {
+    const BYTES: usize = 1 << 20;
+    match value {
+        Value::Text(text) | Value::Json(text) => text.len() >= BYTES,
+        Value::Bytes(bytes) => bytes.len() >= BYTES,
+        _ => false,
+    }
 }

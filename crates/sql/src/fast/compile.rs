@@ -1,6 +1,6 @@
 //! Which plans the fast path takes, and the shape it runs them in.
 
-use highkey_types::{KeyPart, TypeKind};
+use highkey_types::{ColumnType, KeyPart, TypeKind};
 
 use highkey_table::TableDef;
 
@@ -118,7 +118,8 @@ impl FastQuery {
         let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
         let rows: u64 = source.tables().map(|t| t.row_count_estimate().unwrap_or(0)).sum();
         self.budget = (JOIN_BUDGET + rows / JOIN_BUDGET_SHARE).min(BUDGET);
-        if let Some((at, keys)) = self.sort_keys((0..graph.width()).map(Some).collect()) {
+        let own = |field: usize, key: &Expr| graph.tables.iter().any(|t| t.fields().contains(&field) && sorts_as(key, &t.scan.fields[field - t.at].ty.ty));
+        if let Some((at, keys)) = self.sort_keys((0..graph.width()).map(Some).collect(), own) {
             let limited = self.is_limited(at + 1);
             let ordered = source.follow(&keys, limited)
                 || limited && source.reads > MANY_TO_SORT && JoinSource::compile_ordered(&graph, &needed, &keys, limited, estimate).is_some_and(|ordered| {
@@ -209,9 +210,11 @@ impl FastQuery {
             AggregateFunc::Max => true,
             _ => return None,
         };
-        let column = columns[aggregate.args.first()?.as_column()?];
+        let arg = aggregate.args.first()?;
+        let column = columns[arg.as_column()?];
+        let ty = &source.table.columns().get(column)?.ty;
         // ENUM and SET are indexed by number and compared as text.
-        if matches!(source.table.columns().get(column)?.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+        if matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) || !sorts_as(arg, ty) {
             return None;
         }
         let index = (0..source.table.indexes().len()).filter(|&i| source.choice.finds(i)).find(|&i| source.table.indexes()[i].parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
@@ -222,7 +225,8 @@ impl FastQuery {
     /// A sort whose order the index has already is none.
     fn drop_sort(&mut self) {
         let Source::Table(source) = &self.source else { return };
-        let Some((at, keys)) = self.sort_keys(source.columns.iter().map(|c| Some(*c)).collect()) else { return };
+        let own = |column: usize, key: &Expr| source.table.columns().get(column).is_none_or(|c| sorts_as(key, &c.ty));
+        let Some((at, keys)) = self.sort_keys(source.columns.iter().map(|c| Some(*c)).collect(), own) else { return };
         let limited = self.is_limited(at + 1);
         let Source::Table(source) = &mut self.source else { return };
         if let Some((index, backward)) = ordered_index(source.table.def(), &source.choice, source.access.as_ref(), &keys, limited) {
@@ -234,13 +238,13 @@ impl FastQuery {
     }
 
     /// The position and the keys of the sort that the source's rows come to first, if its keys are nothing but fields of the source: (what
-    /// `fields` has for it, descending).
-    fn sort_keys(&self, mut fields: Vec<Option<usize>>) -> Option<(usize, Vec<(usize, bool)>)> {
+    /// `fields` has for it, descending). `own`: such a field and a key of it are in the same order.
+    fn sort_keys(&self, mut fields: Vec<Option<usize>>, own: impl Fn(usize, &Expr) -> bool) -> Option<(usize, Vec<(usize, bool)>)> {
         for (at, stage) in self.stages.iter().enumerate() {
             match stage {
                 Stage::Filter(_) => {}
                 Stage::Project(exprs) => fields = exprs.iter().map(|e| e.as_column().and_then(|i| fields[i])).collect(),
-                Stage::Sort(keys) => return sort_columns(keys, &fields).map(|keys| (at, keys)),
+                Stage::Sort(keys) => return sort_columns(keys, &fields, own).map(|keys| (at, keys)),
                 _ => return None,
             }
         }
@@ -333,8 +337,13 @@ fn group_key(expr: &Expr) -> Option<KeyPart> {
 }
 
 /// Sort keys as (table column, descending), if they are nothing but columns.
-fn sort_columns(keys: &[SortKey], columns: &[Option<usize>]) -> Option<Vec<(usize, bool)>> {
-    keys.iter().map(|k| k.expr.as_column().and_then(|i| columns[i]).map(|c| (c, k.desc))).collect()
+fn sort_columns(keys: &[SortKey], columns: &[Option<usize>], own: impl Fn(usize, &Expr) -> bool) -> Option<Vec<(usize, bool)>> {
+    keys.iter().map(|k| k.expr.as_column().and_then(|i| columns[i]).filter(|c| own(*c, &k.expr)).map(|c| (c, k.desc))).collect()
+}
+
+/// Whether `key`, which is a column of that type, is in the column's order: under COLLATE a text has another one.
+fn sorts_as(key: &Expr, column: &ColumnType) -> bool {
+    !column.is_text() || key.ty.ty.collation.id == column.collation.id
 }
 
 /// The index (and direction) that reads in the order of `keys`: the one of the access, or any, if only few rows are wanted of all.
@@ -385,6 +394,6 @@ fn table_source(rel: &Rel) -> TableSource {
 /// The evaluator can do it by itself: no subquery, no enclosing row.
 fn runs_here(expr: &Expr) -> Option<()> {
     let mut fits = true;
-    expr.walk(&mut |e| fits &= !matches!(e.kind, ExprKind::Subquery(_) | ExprKind::Outer { .. } | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_)));
+    expr.walk(&mut |e| fits &= !e.runs_query_itself() && !matches!(e.kind, ExprKind::Outer { .. } | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_)));
     fits.then_some(())
 }

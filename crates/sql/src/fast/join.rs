@@ -106,7 +106,12 @@ struct Planner<'a> {
     graph: &'a JoinGraph<'a>,
     /// For each table, the row as its conditions see it.
     columns: Vec<Vec<usize>>,
+    /// Bounds and lists that conditions on other tables imply.
+    implied: Vec<Expr>,
 }
+
+/// An order is begun with what is implied of its first table where it reads so many times fewer rows: else the table that the condition is written for is as good.
+const FEWER_BY_IMPLIED: f64 = 2.0;
 
 impl JoinSource {
     /// Chooses the order of the tables and their indexes; None if some table has neither an index for its conditions nor few rows.
@@ -121,7 +126,7 @@ impl JoinSource {
     pub fn compile_ordered(graph: &JoinGraph<'_>, needed: &[usize], keys: &[(usize, bool)], limited: bool, estimate: Estimator<'_>) -> Option<JoinSource> {
         let planner = Planner::new(graph)?;
         let first = graph.tables.iter().position(|t| keys.iter().all(|(field, _)| t.fields().contains(field)))?;
-        let order = planner.order_from(first, f64::INFINITY, estimate)?;
+        let order = planner.order_from(first, false, f64::INFINITY, estimate)?;
         let mut source = planner.source(order, needed);
         source.follow(keys, limited).then_some(source)
     }
@@ -210,7 +215,8 @@ impl JoinSource {
                 lines.push(JoinLine { depth, text: format!("Filter: {}", plan::describe_expr(residual, &fields)), node: level.node(FILTER) });
                 depth += 1;
             }
-            lines.push(JoinLine { depth, text: self.step(level.at, level).describe(level.backward), node: level.node(SCAN) });
+            let lookup = level.access.as_ref().map_or(String::new(), |access| plan::describe_lookup(access, level.table.def(), &fields));
+            lines.push(JoinLine { depth, text: self.step(level.at, level).describe(level.backward, &lookup), node: level.node(SCAN) });
         }
         lines
     }
@@ -244,17 +250,17 @@ impl Level {
 }
 
 impl JoinStep<'_> {
-    /// As EXPLAIN FORMAT=TREE names the access.
-    fn describe(&self, backward: bool) -> String {
+    /// As EXPLAIN FORMAT=TREE names the access. `lookup`: what the index is asked for.
+    fn describe(&self, backward: bool, lookup: &str) -> String {
         let (alias, reverse) = (self.alias, if backward { " (reverse)" } else { "" });
         let Some((index, _)) = self.key else { return format!("Table scan on {alias}") };
-        let (how, reverse) = match self.kind {
-            "const" | "eq_ref" => ("Single-row index lookup", ""),
-            "ref" => ("Index lookup", reverse),
-            "range" => ("Index range scan", reverse),
-            _ => ("Index scan", reverse),
+        let (how, lookup, reverse) = match self.kind {
+            "const" | "eq_ref" => ("Single-row index lookup", lookup, ""),
+            "ref" => ("Index lookup", lookup, reverse),
+            "range" => ("Index range scan", "", reverse),
+            _ => ("Index scan", "", reverse),
         };
-        format!("{how} on {alias} using {}{reverse}", index.name)
+        format!("{how} on {alias} using {}{lookup}{reverse}", index.name)
     }
 }
 
@@ -273,15 +279,21 @@ impl<'a> Planner<'a> {
             }
             columns.push(row);
         }
-        Some(Planner { graph, columns })
+        let mut implied = plan::implied_constants(&graph.conditions.iter().collect::<Vec<_>>());
+        implied.retain(|condition| !matches!(condition.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
+        Some(Planner { graph, columns, implied })
     }
 
     fn best_order(&self, estimate: Estimator<'_>) -> Option<Order> {
         let starts = if self.graph.straight { 1 } else { self.graph.tables.len() };
         let mut best: Option<Order> = None;
-        for first in 0..starts {
+        for (first, implied) in (0..starts).map(|first| (first, false)).chain((0..starts).map(|first| (first, true))) {
             let bound = best.as_ref().map_or(f64::INFINITY, |best| best.reads);
-            if let Some(order) = self.order_from(first, bound, &mut *estimate)
+            let bound = if implied { bound / FEWER_BY_IMPLIED } else { bound };
+            if implied && !self.is_implied_of(first) {
+                continue;
+            }
+            if let Some(order) = self.order_from(first, implied, bound, &mut *estimate)
                 && order.reads < bound
             {
                 best = Some(order);
@@ -290,8 +302,19 @@ impl<'a> Planner<'a> {
         best
     }
 
-    /// The order that begins with table `first` and goes on with the cheapest next one; None if it costs more than `bound`.
-    fn order_from(&self, first: usize, bound: f64, estimate: Estimator<'_>) -> Option<Order> {
+    /// True if other tables' conditions say something of a table.
+    fn is_implied_of(&self, table: usize) -> bool {
+        self.implied.iter().any(|condition| self.is_about(condition, table))
+    }
+
+    fn is_about(&self, condition: &Expr, table: usize) -> bool {
+        let fields = self.graph.tables[table].fields();
+        condition.columns().iter().all(|field| fields.contains(field))
+    }
+
+    /// The order that begins with table `first`, by what is implied of it if that is `implied`, and goes on with the cheapest next one; None if it costs
+    /// more than `bound`.
+    fn order_from(&self, first: usize, implied: bool, bound: f64, estimate: Estimator<'_>) -> Option<Order> {
         let JoinGraph { tables, conditions, .. } = self.graph;
         if tables[first].on.is_some() {
             return None;
@@ -309,7 +332,12 @@ impl<'a> Planner<'a> {
                 if is_placed[table] || !in_turn || !self.may_come(table, &has_value) {
                     continue;
                 }
-                let mut placed = self.place(table, &has_value, &decided);
+                let mut placed = self.place(table, &has_value, &decided, implied && at == 0);
+                // To ask the tree for each value of a list takes as long as many rows do.
+                let of_list = |access: &IndexAccess| access.ranges.len() > 1 && rows_of(scan_of(tables[table].scan).0, Some(access)) >= bound;
+                if implied && at == 0 && placed.access.as_ref().is_some_and(of_list) {
+                    return None;
+                }
                 let (read, passing) = self.rows_read(&placed, at == 0, &mut *estimate);
                 placed.reads = read;
                 // A table that is read once and kept costs little more for each row.
@@ -349,16 +377,19 @@ impl<'a> Planner<'a> {
         joined.on.as_ref().is_none_or(|on| on.iter().flat_map(Expr::columns).all(|field| has_value[field] || joined.fields().contains(&field)))
     }
 
-    /// The best access to a table once some fields have their values.
-    fn place(&self, table: usize, has_value: &[bool], decided: &[bool]) -> Placed {
+    /// The best access to a table once some fields have their values; by what is implied of it, too, if that is `implied`.
+    fn place(&self, table: usize, has_value: &[bool], decided: &[bool], implied: bool) -> Placed {
         let joined = &self.graph.tables[table];
         let fields = joined.fields();
         let decidable = |c: &Expr| c.columns().iter().all(|field| has_value[*field] || fields.contains(field));
         let conditions: Vec<usize> = (0..decided.len()).filter(|&c| !decided[c] && decidable(&self.graph.conditions[c])).collect();
-        let about: Vec<&Expr> = match &joined.on {
+        let mut about: Vec<&Expr> = match &joined.on {
             Some(on) => on.iter().collect(),
             None => conditions.iter().map(|c| &self.graph.conditions[*c]).collect(),
         };
+        if implied {
+            about.extend(self.implied.iter().filter(|condition| self.is_about(condition, table)));
+        }
         let (table_def, choice) = scan_of(joined.scan);
         let known = |e: &Expr| e.is_known_given(&|field| has_value[field]);
         let row = plan::Row { table: table_def.def(), columns: &self.columns[table], known: &known };

@@ -28,10 +28,19 @@ enum Flow {
     Stop,
 }
 
+/// Behind a condition that is false: a KILL may be why it is, and there may be no row behind this one.
+fn check_killed(wanted: bool, state: &SessionState) -> Result<(), MySqlError> {
+    if wanted { Ok(()) } else { state.process.check() }
+}
+
 impl Step<'_> {
     fn apply(&mut self, row: &mut Vec<Value>, state: &mut SessionState) -> Result<Flow, MySqlError> {
         match self {
-            Step::Filter(predicate) => Ok(if expr::eval_condition(predicate, row, state)? { Flow::Pass } else { Flow::Drop }),
+            Step::Filter(predicate) => {
+                let wanted = expr::eval_condition(predicate, row, state)?;
+                check_killed(wanted, state)?;
+                Ok(if wanted { Flow::Pass } else { Flow::Drop })
+            }
             Step::Project(exprs) => {
                 let mut out = Vec::with_capacity(exprs.len());
                 for e in *exprs {
@@ -428,6 +437,7 @@ impl Session {
                     run.lap_row(SCAN);
                     if let Some(residual) = &source.residual {
                         let wanted = expr::eval_condition(residual, &row, &mut self.state)?;
+                        check_killed(wanted, &self.state)?;
                         run.lap(FILTER);
                         if !wanted {
                             continue;
@@ -519,6 +529,7 @@ impl Session {
         run.lap_row(SCAN);
         if let Some(residual) = &source.residual {
             let wanted = expr::eval_condition(residual, &row, &mut self.state)?;
+            check_killed(wanted, &self.state)?;
             run.lap(FILTER);
             if !wanted {
                 return Ok(false);

@@ -20,7 +20,7 @@ fn unit(value: &Value) -> Result<IntervalUnit> {
 }
 
 /// The amount of an INTERVAL, as MySQL reads its value for the unit.
-fn interval(value: &Value, unit: IntervalUnit, cx: &mut dyn EvalContext) -> Option<Interval> {
+pub(crate) fn interval(value: &Value, unit: IntervalUnit, cx: &mut dyn EvalContext) -> Option<Interval> {
     use IntervalUnit as U;
     let simple = matches!(unit, U::Microsecond | U::Minute | U::Hour | U::Day | U::Week | U::Month | U::Quarter | U::Year);
     match value {

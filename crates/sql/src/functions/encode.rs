@@ -18,6 +18,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
                 let n = match &args[0] {
                     Value::Double(d) if *d < 0.0 => d.round_ties_even() as i64 as u64,
                     Value::Double(d) => d.round_ties_even() as u64,
+                    Value::Decimal(d) if d.is_negative() => to_i64(&args[0], cx).unwrap_or(0) as u64,
                     other => to_u64(other, cx).unwrap_or(0),
                 };
                 Value::from(format!("{n:X}"))

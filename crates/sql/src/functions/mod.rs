@@ -26,6 +26,7 @@ mod typing;
 
 pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};
+pub(crate) use datetime::interval;
 pub(crate) use encode::{from_base64, to_base64};
 pub(crate) use gtid::set as gtid_set;
 pub(crate) use json::{JSON_VALUE_DEFAULT, JSON_VALUE_ERROR, JSON_VALUE_NULL, invalid_json, json_of};

@@ -78,6 +78,15 @@ pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
         "INNODB_METRICS",
         "NAME s193;SUBSYSTEM s193;COUNT i;MAX_COUNT i?;MIN_COUNT i?;AVG_COUNT f?;COUNT_RESET i;MAX_COUNT_RESET i?;MIN_COUNT_RESET i?;AVG_COUNT_RESET f?;TIME_ENABLED d?;TIME_DISABLED d?;TIME_ELAPSED i?;TIME_RESET d?;STATUS s193;TYPE s193;COMMENT s193",
     ),
+    (
+        "INNODB_BUFFER_POOL_STATS",
+        "POOL_ID u;POOL_SIZE u;FREE_BUFFERS u;DATABASE_PAGES u;OLD_DATABASE_PAGES u;MODIFIED_DATABASE_PAGES u;PENDING_DECOMPRESS u;PENDING_READS u;PENDING_FLUSH_LRU u;PENDING_FLUSH_LIST u;PAGES_MADE_YOUNG u;PAGES_NOT_MADE_YOUNG u;PAGES_MADE_YOUNG_RATE f;PAGES_MADE_NOT_YOUNG_RATE f;NUMBER_PAGES_READ u;NUMBER_PAGES_CREATED u;NUMBER_PAGES_WRITTEN u;PAGES_READ_RATE f;PAGES_CREATE_RATE f;PAGES_WRITTEN_RATE f;NUMBER_PAGES_GET u;HIT_RATE u;YOUNG_MAKE_PER_THOUSAND_GETS u;NOT_YOUNG_MAKE_PER_THOUSAND_GETS u;NUMBER_PAGES_READ_AHEAD u;NUMBER_READ_AHEAD_EVICTED u;READ_AHEAD_RATE f;READ_AHEAD_EVICTED_RATE f;LRU_IO_TOTAL u;LRU_IO_CURRENT u;UNCOMPRESS_TOTAL u;UNCOMPRESS_CURRENT u",
+    ),
+    (
+        "INNODB_TABLESPACES",
+        "SPACE n;NAME s655;FLAG n;ROW_FORMAT s22?;PAGE_SIZE n;ZIP_PAGE_SIZE n;SPACE_TYPE s10?;FS_BLOCK_SIZE n;FILE_SIZE u;ALLOCATED_SIZE u;SERVER_VERSION s10?;SPACE_VERSION n",
+    ),
+    ("INNODB_TABLESTATS", "TABLE_ID u;NAME s193;STATS_INITIALIZED s193;NUM_ROWS u;CLUST_INDEX_SIZE u;OTHER_INDEX_SIZE u;MODIFIED_COUNTER u;AUTOINC u;REF_COUNT I"),
     ("INNODB_TABLES", "TABLE_ID u;NAME s655;FLAG I;N_COLS I;SPACE i;ROW_FORMAT s12?;ZIP_PAGE_SIZE n;SPACE_TYPE s10?;INSTANT_COLS I"),
     (
         "INNODB_TRX",
@@ -253,8 +262,12 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("replication_applier_configuration", "CHANNEL_NAME s64;DESIRED_DELAY I"),
     ("replication_applier_status", "CHANNEL_NAME s64;SERVICE_STATE s3;REMAINING_DELAY n?;COUNT_TRANSACTIONS_RETRIES u"),
     (
+        "replication_applier_status_by_coordinator",
+        "CHANNEL_NAME s64;THREAD_ID u?;SERVICE_STATE s3;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_PROCESSED_TRANSACTION s57?;LAST_PROCESSED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;LAST_PROCESSED_TRANSACTION_START_BUFFER_TIMESTAMP m;LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP m;PROCESSING_TRANSACTION s57?;PROCESSING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;PROCESSING_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;PROCESSING_TRANSACTION_START_BUFFER_TIMESTAMP m",
+    ),
+    (
         "replication_applier_status_by_worker",
-        "CHANNEL_NAME s64;WORKER_ID u;THREAD_ID u?;SERVICE_STATE s3;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_APPLIED_TRANSACTION s57;APPLYING_TRANSACTION s57",
+        "CHANNEL_NAME s64;WORKER_ID u;THREAD_ID u?;SERVICE_STATE s3;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_APPLIED_TRANSACTION s57?;LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;LAST_APPLIED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;LAST_APPLIED_TRANSACTION_START_APPLY_TIMESTAMP m;LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP m;APPLYING_TRANSACTION s57?;APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;APPLYING_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;APPLYING_TRANSACTION_START_APPLY_TIMESTAMP m",
     ),
     (
         "replication_connection_configuration",
@@ -262,7 +275,7 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ),
     (
         "replication_connection_status",
-        "CHANNEL_NAME s64;GROUP_NAME s36;SOURCE_UUID s36;THREAD_ID u?;SERVICE_STATE s10;COUNT_RECEIVED_HEARTBEATS u;LAST_HEARTBEAT_TIMESTAMP m;RECEIVED_TRANSACTION_SET S;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m",
+        "CHANNEL_NAME s64;GROUP_NAME s36;SOURCE_UUID s36;THREAD_ID u?;SERVICE_STATE s10;COUNT_RECEIVED_HEARTBEATS u;LAST_HEARTBEAT_TIMESTAMP m;RECEIVED_TRANSACTION_SET S;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_QUEUED_TRANSACTION s57?;LAST_QUEUED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;LAST_QUEUED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;LAST_QUEUED_TRANSACTION_START_QUEUE_TIMESTAMP m;LAST_QUEUED_TRANSACTION_END_QUEUE_TIMESTAMP m;QUEUEING_TRANSACTION s57?;QUEUEING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;QUEUEING_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;QUEUEING_TRANSACTION_START_QUEUE_TIMESTAMP m",
     ),
     ("rwlock_instances", "NAME s128;OBJECT_INSTANCE_BEGIN u;WRITE_LOCKED_BY_THREAD_ID u?;READ_LOCKED_BY_COUNT n"),
     ("session_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
@@ -322,6 +335,7 @@ pub(super) const MYSQL: &[(&str, &str)] = &[
     ("func", "name b64;ret I;dl b128;type s9"),
     ("general_log", "event_time m;user_host S;thread_id u;server_id n;command_type s64;argument B"),
     ("global_grants", "USER b32;HOST b60;PRIV s32;WITH_GRANT_OPTION s1"),
+    ("gtid_executed", "source_uuid b36;interval_start i;interval_end i"),
     ("help_category", "help_category_id n;name s64;parent_category_id n?;url S"),
     ("help_keyword", "help_keyword_id n;name s64"),
     ("help_relation", "help_topic_id n;help_keyword_id n"),
@@ -333,6 +347,18 @@ pub(super) const MYSQL: &[(&str, &str)] = &[
     ("proxies_priv", "Host b60;User b32;Proxied_host b60;Proxied_user b32;With_grant I;Grantor b93;Timestamp d"),
     ("role_edges", "FROM_HOST b60;FROM_USER b32;TO_HOST b60;TO_USER b32;WITH_ADMIN_OPTION s1"),
     ("servers", "Server_name s64;Host s64;Db s64;Username s64;Password s64;Port I;Socket s64;Wrapper s64;Owner s64"),
+    (
+        "slave_master_info",
+        "Number_of_lines n;Master_log_name S;Master_log_pos u;Host b64?;User_name S?;User_password S?;Port n;Connect_retry n;Enabled_ssl I;Ssl_ca S?;Ssl_capath S?;Ssl_cert S?;Ssl_cipher S?;Ssl_key S?;Ssl_verify_server_cert I;Heartbeat f;Bind S?;Ignored_server_ids S?;Uuid S?;Retry_count u;Ssl_crl S?;Ssl_crlpath S?;Enabled_auto_position I;Channel_name s64;Tls_version S?;Public_key_path S?;Get_public_key I",
+    ),
+    (
+        "slave_relay_log_info",
+        "Number_of_lines n;Relay_log_name S;Relay_log_pos u;Master_log_name S;Master_log_pos u;Sql_delay I;Number_of_workers n;Id n;Channel_name s64",
+    ),
+    (
+        "slave_worker_info",
+        "Id n;Relay_log_name S;Relay_log_pos u;Master_log_name S;Master_log_pos u;Checkpoint_relay_log_name S;Checkpoint_relay_log_pos u;Checkpoint_master_log_name S;Checkpoint_master_log_pos u;Checkpoint_seqno n;Checkpoint_group_size n;Checkpoint_group_bitmap B;Channel_name s64",
+    ),
     (
         "slow_log",
         "start_time m;user_host S;query_time t;lock_time t;rows_sent I;rows_examined I;db s512;last_insert_id I;insert_id I;server_id n;sql_text B;thread_id u",

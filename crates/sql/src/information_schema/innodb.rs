@@ -51,6 +51,70 @@ pub(super) fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     all_wanted_tables(state, wanted).into_iter().map(row).collect()
 }
 
+/// INNODB_TABLESPACES: of each table's space its pages, in bytes. Reads a few pages of each index.
+pub(super) fn tablespaces(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let row = |table: Arc<Table>| {
+        let def = table.def();
+        let size = show::table_size(state, &table);
+        let bytes = size.data_bytes + size.index_bytes;
+        vec![
+            u(def.id.0),
+            full_name(&def.schema, &def.name),
+            u(0u64),
+            t(row_format(def)),
+            u(PAGE_BYTES),
+            u(0u64),
+            t("System"),
+            u(4096u64),
+            u(bytes),
+            u(bytes),
+            t("8.0.12"),
+            u(1u64),
+        ]
+    };
+    all_wanted_tables(state, wanted).into_iter().map(row).collect()
+}
+
+/// INNODB_TABLESTATS. Changes since the statistics were made are not counted, nor who has a table open.
+pub(super) fn table_stats(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let row = |table: Arc<Table>| {
+        let def = table.def();
+        let size = show::table_size(state, &table);
+        let pages = |bytes: u64| u(bytes.div_ceil(PAGE_BYTES));
+        let next = table.next_auto_increment().unwrap_or(0);
+        vec![
+            u(def.id.0),
+            full_name(&def.schema, &def.name),
+            t("Initialized"),
+            u(size.rows),
+            pages(size.data_bytes),
+            pages(size.index_bytes),
+            u(0u64),
+            u(next),
+            Value::Int(0),
+        ]
+    };
+    all_wanted_tables(state, wanted).into_iter().map(row).collect()
+}
+
+/// INNODB_BUFFER_POOL_STATS: one pool, without young and old pages. Rates are per second since the start.
+pub(super) fn buffer_pool(state: &SessionState) -> Vec<Vec<Value>> {
+    let stats = state.instance.database().engine().stats();
+    let counter = |name: &str| stats.counter(name);
+    let seconds = state.instance.uptime_seconds().max(1) as f64;
+    let rate = |n: u64| Value::Double(n as f64 / seconds);
+    let (read, new, written, gets) = (counter("pages_read"), counter("pages_new"), counter("pages_written"), counter("page_requests"));
+    let none = |n: usize| (0..n).map(|_| u(0u64));
+    let mut row = vec![u(0u64), u(stats.frames), u(stats.frames_free), u(stats.frames - stats.frames_free), u(0u64), u(stats.frames_dirty), u(0u64)];
+    row.extend([u(counter("page_reads_pending")), u(0u64), u(counter("page_writes_pending")), u(0u64), u(0u64), Value::Double(0.0), Value::Double(0.0)]);
+    row.extend([u(read), u(new), u(written), rate(read), rate(new), rate(written), u(gets)]);
+    row.push(u(1000 - (read.min(gets) * 1000).checked_div(gets).unwrap_or(1000)));
+    row.extend(none(4));
+    row.extend([Value::Double(0.0), Value::Double(0.0)]);
+    row.extend(none(4));
+    vec![row]
+}
+
 /// INNODB_COLUMNS.
 pub(super) fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();

@@ -343,8 +343,10 @@ pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> S
     let sessions = sessions(instance);
     let mut text = moment_text() + "\n";
     let count = deadlock.members.len();
-    for (n, waits) in deadlock.members.iter().enumerate() {
-        let number = n + 1;
+    // As in MySQL, who has closed the circle, the first of its members, comes last.
+    for number in 1..=count {
+        let n = number % count;
+        let waits = &deadlock.members[n];
         let _ = writeln!(text, "*** ({number}) TRANSACTION:");
         match sessions.get(&waits.txn).and_then(|process| Some((process, process.activity().get()?))) {
             Some((process, active)) => text += &transaction_lines(instance, process, &active, Some(waits), 0),
@@ -355,7 +357,8 @@ pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> S
         let _ = writeln!(text, "*** ({number}) HOLDS THE LOCK(S):\n{}", lock_text(&places, waits.txn, held, false));
         let _ = writeln!(text, "*** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\n{}", lock_text(&places, waits.txn, waits, true));
     }
-    let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({})", deadlock.victim + 1);
+    let victim = if deadlock.victim == 0 { count } else { deadlock.victim };
+    let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim})");
     text
 }
 

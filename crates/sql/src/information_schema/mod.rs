@@ -2,7 +2,7 @@
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests, `innodb.rs` those of InnoDB's own tables, `performance.rs`
-//! what performance_schema is set up for, `routines.rs` those of stored routines. Tables about what Highkey does not have (triggers, events, full-text indexes, the instruments
+//! what performance_schema is set up for, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (full-text indexes, the instruments
 //! that `setup_instruments` and the consumers that `setup_consumers` do not have) are there and empty, because tools join them.
 
 mod definitions;
@@ -15,6 +15,7 @@ mod privileges;
 pub mod routines;
 mod rows;
 mod threads;
+pub mod triggers;
 mod waits;
 
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use crate::session::SessionState;
 pub(crate) use locks::{deadlock_text, foreign_key_text, transactions_text};
 #[cfg(test)]
 pub(crate) use waits::latch_rows;
-pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};
+pub use rows::{auto_increment, changed_at, column_default, column_extra, column_key, create_options, row_format, wall_clock};
 
 static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock::new(|| {
     let groups = [("information_schema", definitions::INFORMATION_SCHEMA), ("performance_schema", definitions::PERFORMANCE_SCHEMA), ("mysql", definitions::MYSQL), ("sys", definitions::SYS)];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{AccountName, Privileges, UserDef};
+use highkey_table::{AccountName, Privileges, RoutineKind, UserDef};
 use highkey_types::{DateTime, Value};
 
 use super::rows::{t, u};
@@ -177,10 +177,12 @@ pub(super) fn tables_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
 pub(super) fn procs_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
     for user in state.instance.database().catalog().users() {
-        for (schema, routines) in &user.grants.routines {
-            for (routine, granted) in routines {
-                let on = [t(&user.host), t(schema), t(&user.user), t(routine), t("PROCEDURE"), t("")];
-                all.push(on.into_iter().chain([set_text(*granted), Value::DateTime(DateTime::default())]).collect());
+        for kind in RoutineKind::GRANTED {
+            for (schema, routines) in user.grants.routines(kind) {
+                for (routine, granted) in routines {
+                    let on = [t(&user.host), t(schema), t(&user.user), t(routine), t(kind.name()), t("")];
+                    all.push(on.into_iter().chain([set_text(*granted), Value::DateTime(DateTime::default())]).collect());
+                }
             }
         }
     }
@@ -299,6 +301,20 @@ pub(super) fn role_edges_table(state: &SessionState) -> Vec<Vec<Value>> {
     }
     edges.sort();
     edges.into_iter().map(|(from_host, from_user, to_host, to_user, admin)| vec![t(from_host), t(from_user), t(to_host), t(to_user), flag(admin)]).collect()
+}
+
+/// `mysql.proxies_priv`.
+pub(super) fn proxies_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
+    let users = state.instance.database().catalog().users();
+    let mut rows = Vec::new();
+    for holder in &users {
+        for proxied in &holder.grants.proxied {
+            let grantable = Value::Int(i64::from(holder.grants.proxied_grantable.contains(proxied)));
+            // Who has granted it, and when, is not kept.
+            rows.push(vec![t(&holder.host), t(&holder.user), t(&proxied.host), t(&proxied.user), grantable, t(""), Value::DateTime(DateTime::default())]);
+        }
+    }
+    rows
 }
 
 /// `mysql.default_roles`.

@@ -1,9 +1,9 @@
-//! ROUTINES and PARAMETERS, and what SHOW PROCEDURE STATUS has of them.
+//! ROUTINES and PARAMETERS, and what SHOW PROCEDURE STATUS and SHOW FUNCTION STATUS have of them.
 
 use std::sync::Arc;
 
 use highkey_table::{ColumnDef, RoutineDef, RoutineKind};
-use highkey_types::Value;
+use highkey_types::{ColumnType, Value};
 
 use super::rows::{t, type_cells, u, wall_clock};
 use crate::parse::ast::ParameterMode;
@@ -26,7 +26,7 @@ fn security(def: &RoutineDef) -> Value {
     t(if def.invoker { "INVOKER" } else { "DEFINER" })
 }
 
-/// Of SHOW PROCEDURE STATUS.
+/// Of SHOW PROCEDURE STATUS and SHOW FUNCTION STATUS.
 pub fn status(state: &SessionState, kind: RoutineKind) -> Vec<Vec<Value>> {
     let row = |def: Arc<RoutineDef>| {
         vec![
@@ -49,9 +49,14 @@ pub fn status(state: &SessionState, kind: RoutineKind) -> Vec<Vec<Value>> {
 pub(super) fn routines(state: &SessionState) -> Vec<Vec<Value>> {
     let row = |def: Arc<RoutineDef>| {
         let body = if routine::shows_body(state, &def) { t(&def.body) } else { Value::Null };
-        let mut row = vec![t(&def.name), t("def"), t(&def.schema), t(&def.name), t(def.kind.name()), t("")];
-        // What FUNCTION returns.
-        row.resize(14, Value::Null);
+        let mut row = vec![t(&def.name), t("def"), t(&def.schema), t(&def.name), t(def.kind.name())];
+        match routine::returns(&def) {
+            Ok(Some(ty)) => row.extend(described(&def.name, ty)),
+            _ => {
+                row.push(t(""));
+                row.resize(14, Value::Null);
+            }
+        }
         row.extend([
             t("SQL"),
             body,
@@ -76,9 +81,20 @@ pub(super) fn routines(state: &SessionState) -> Vec<Vec<Value>> {
     seen(state).into_iter().map(row).collect()
 }
 
+/// A type, from DATA_TYPE to DTD_IDENTIFIER.
+fn described(name: &str, ty: ColumnType) -> impl Iterator<Item = Value> {
+    type_cells(&ColumnDef::new(name, ty), "", "").into_iter().skip(1).take(9)
+}
+
 pub(super) fn parameters(state: &SessionState) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for def in seen(state) {
+        if let Ok(Some(ty)) = routine::returns(&def) {
+            let mut row = vec![t("def"), t(&def.schema), t(&def.name), u(0u64), Value::Null, Value::Null];
+            row.extend(described(&def.name, ty));
+            row.push(t(def.kind.name()));
+            rows.push(row);
+        }
         // One that cannot be read any more has none to show.
         for (at, (mode, name, ty)) in routine::parameters(&def).unwrap_or_default().into_iter().enumerate() {
             let mode = match mode {
@@ -87,8 +103,7 @@ pub(super) fn parameters(state: &SessionState) -> Vec<Vec<Value>> {
                 ParameterMode::InOut => "INOUT",
             };
             let mut row = vec![t("def"), t(&def.schema), t(&def.name), u(at as u64 + 1), t(mode), t(&name)];
-            // From DATA_TYPE to COLUMN_TYPE.
-            row.extend(type_cells(&ColumnDef::new(&name, ty), "", "").into_iter().skip(1).take(9));
+            row.extend(described(&name, ty));
             row.push(t(def.kind.name()));
             rows.push(row);
         }

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, waits};
+use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, waits};
+use crate::event;
 use crate::execute;
 use crate::parse::keywords;
 use crate::plan::{VirtualTable, Wanted};
@@ -46,11 +47,13 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
         ("information_schema", "collation_character_set_applicability") => Collation::all().iter().map(|c| vec![t(c.name), t(c.charset.name())]).collect(),
         ("information_schema", "engines") => show::engines(),
+        ("information_schema", "events") => event::rows(state),
         ("information_schema", "keywords") => keywords().into_iter().map(|(word, reserved)| vec![t(word), Value::Int(i64::from(reserved))]).collect(),
         ("information_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
         ("information_schema", "plugins") => plugins(),
         ("information_schema", "parameters") => routines::parameters(state),
         ("information_schema", "routines") => routines::routines(state),
+        ("information_schema", "triggers") => triggers::rows(state, wanted),
         ("information_schema", "schemata") => schemata(state),
         ("information_schema", "tables") => tables(state, wanted),
         ("information_schema", "columns") => columns(state, wanted),
@@ -73,6 +76,9 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "innodb_indexes") => innodb::indexes(state, wanted, warnings)?,
         ("information_schema", "innodb_metrics") => innodb::metrics(state),
         ("information_schema", "innodb_tables") => innodb::tables(state, wanted),
+        ("information_schema", "innodb_tablespaces") => innodb::tablespaces(state, wanted),
+        ("information_schema", "innodb_tablestats") => innodb::table_stats(state, wanted),
+        ("information_schema", "innodb_buffer_pool_stats") => innodb::buffer_pool(state),
         ("information_schema", "innodb_trx") => locks::transactions(state)?,
         ("information_schema", "user_privileges") => privileges::of_users(state),
         ("information_schema", "schema_privileges") => privileges::of_schemas(state),
@@ -87,8 +93,10 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
-        // No groups of servers, and nothing is filtered.
-        ("performance_schema", name) if name.starts_with("replication_group_") || name.ends_with("_filters") => Vec::new(),
+        // There are no groups of servers.
+        ("performance_schema", name) if name.starts_with("replication_group_") => Vec::new(),
+        ("performance_schema", "replication_applier_filters") => replica::filters(state, true),
+        ("performance_schema", "replication_applier_global_filters") => replica::filters(state, false),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
         ("performance_schema", "metadata_locks") => threads::metadata_locks(state),
         ("performance_schema", "performance_timers") => performance::timers(),
@@ -107,17 +115,33 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("mysql", "columns_priv") => privileges::columns_priv_table(state),
         ("mysql", "db") => privileges::db_table(state),
         ("mysql", "default_roles") => privileges::default_roles_table(state),
+        ("mysql", "gtid_executed") => gtid_executed(state),
+        ("mysql", "slave_master_info" | "slave_relay_log_info") => replica::repository(state, &table.name),
         ("mysql", "role_edges") => privileges::role_edges_table(state),
         ("mysql", "global_grants") => privileges::global_grants_table(state),
         ("mysql", "innodb_index_stats") => innodb::index_statistics(state, wanted, warnings)?,
         ("mysql", "innodb_table_stats") => innodb::table_statistics(state, wanted),
         ("mysql", "time_zone_name") => TimeZone::names().into_iter().zip(1u64..).map(|(name, number)| vec![t(name), u(number)]).collect(),
+        ("mysql", "proxies_priv") => privileges::proxies_priv_table(state),
         ("mysql", "procs_priv") => privileges::procs_priv_table(state),
         ("mysql", "tables_priv") => privileges::tables_priv_table(state),
         ("mysql", "user") => privileges::user_table(state),
-        // What Highkey does not have: triggers, events, compressed pages and so on.
+        // What Highkey does not have: events, compressed pages and so on.
         _ => Vec::new(),
     })
+}
+
+/// mysql.gtid_executed: what the binary log tells, now.
+fn gtid_executed(state: &SessionState) -> Vec<Vec<Value>> {
+    let Some(binlog) = state.instance.database().binlog() else { return Vec::new() };
+    let executed = binlog.executed();
+    let row = |source: &str, (first, last): &(u64, u64)| vec![t(source), Value::Int(*first as i64), Value::Int(*last as i64)];
+    let mut rows = Vec::new();
+    for (source, intervals) in executed.iter() {
+        let source = source.to_string();
+        rows.extend(intervals.iter().map(|interval| row(&source, interval)));
+    }
+    rows
 }
 
 /// What a connection's statement is doing, and how far it is. Times are not taken, and thread ids are the connections'.
@@ -217,13 +241,16 @@ fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     wanted_views(state, wanted).into_iter().map(row).collect()
 }
 
-fn each_table(state: &SessionState, wanted: &Wanted, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Vec<Vec<Value>> {
+pub(super) fn each_table(state: &SessionState, wanted: &Wanted, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for table in wanted_tables(state, wanted) {
         f(state, &table, &mut rows);
     }
     rows
 }
+
+/// Schemas of tables whose rows are made when a query asks.
+const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
 
 fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let mut rows = each_table(state, wanted, |state, table, rows| {
@@ -245,7 +272,7 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             u(0u64),
             auto_increment(table),
             Value::DateTime(wall_clock(state, def.created_at)),
-            Value::Null,
+            changed_at(state, table),
             Value::Null,
             t(def.collation.name),
             Value::Null,
@@ -262,14 +289,21 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         row.push(t("VIEW"));
         rows.push(row);
     }
-    for schema in ["information_schema", "performance_schema"] {
-        for table in super::tables_of(schema).into_iter().filter(|table| state.sees_table(schema, &table.name)) {
-            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t("SYSTEM VIEW"), Value::Null, Value::Int(10), Value::Null];
+    for schema in SYSTEM_SCHEMAS {
+        // MySQL's types: tables of mysql are its own, those of sys views.
+        let (kind, engine, format, collation, options, comment) = match schema {
+            "mysql" => ("BASE TABLE", t("InnoDB"), t("Dynamic"), t("utf8_bin"), t(""), ""),
+            "sys" => ("VIEW", Value::Null, Value::Null, Value::Null, Value::Null, "VIEW"),
+            _ => ("SYSTEM VIEW", Value::Null, Value::Null, Value::Null, t(""), ""),
+        };
+        for table in super::tables_of(schema).into_iter().filter(|table| wanted.schema(schema) && state.sees_table(schema, &table.name)) {
+            let version = if kind == "VIEW" { Value::Null } else { Value::Int(10) };
+            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine.clone(), version, format.clone()];
             row.extend((0..5).map(|_| u(0u64)));
             row.push(u(0u64));
             row.push(Value::Null);
             row.push(Value::DateTime(wall_clock(state, state.instance.started_at())));
-            row.extend([Value::Null, Value::Null, Value::Null, Value::Null, t(""), t("")]);
+            row.extend([Value::Null, Value::Null, collation.clone(), Value::Null, options.clone(), t(comment)]);
             rows.push(row);
         }
     }
@@ -279,6 +313,11 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
 /// The value that SHOW TABLE STATUS shows: NULL for a table without such a column.
 pub fn auto_increment(table: &Table) -> Value {
     table.next_auto_increment().map_or(Value::Null, Value::UInt)
+}
+
+/// When its rows were last changed: NULL for not since the start, as in InnoDB.
+pub fn changed_at(state: &SessionState, table: &Table) -> Value {
+    table.changed_at().map_or(Value::Null, |at| Value::DateTime(wall_clock(state, at)))
 }
 
 pub fn row_format(def: &TableDef) -> String {
@@ -325,8 +364,8 @@ fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             rows.push(row);
         }
     }
-    for schema in ["information_schema", "performance_schema"] {
-        for table in super::tables_of(schema) {
+    for schema in SYSTEM_SCHEMAS {
+        for table in super::tables_of(schema).into_iter().filter(|_| wanted.schema(schema)) {
             for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {
                 let Some(privileges) = cell(schema, &table.name, name) else { continue };
                 let mut def = ColumnDef::new(name, ty.clone());

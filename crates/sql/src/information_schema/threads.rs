@@ -68,7 +68,7 @@ fn lock_type(lock: &MetadataLockReport) -> &'static str {
 fn lock_duration(lock: &MetadataLockReport) -> &'static str {
     match (&lock.object, lock.mode) {
         (MetadataObject::Global | MetadataObject::Commit, MetadataMode::Write) => "STATEMENT",
-        (MetadataObject::Global | MetadataObject::Commit, _) => "EXPLICIT",
+        (MetadataObject::Global | MetadataObject::Commit, _) | (MetadataObject::Backup, MetadataMode::ReadOnly) => "EXPLICIT",
         _ => "TRANSACTION",
     }
 }
@@ -80,6 +80,7 @@ pub(super) fn metadata_locks(state: &SessionState) -> Vec<Vec<Value>> {
         let (kind, schema, name) = match &lock.object {
             MetadataObject::Global => ("GLOBAL", Value::Null, Value::Null),
             MetadataObject::Commit => ("COMMIT", Value::Null, Value::Null),
+            MetadataObject::Backup => ("BACKUP LOCK", Value::Null, Value::Null),
             MetadataObject::Schema(schema) => ("SCHEMA", t(schema), Value::Null),
             MetadataObject::Table(schema, name) => ("TABLE", t(schema), t(name)),
         };

@@ -1,5 +1,7 @@
 //! Transactions, prepared statements in text, users and privileges, and statements to the server.
 
+use highkey_table::RoutineKind;
+
 use super::ast::*;
 use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
@@ -34,7 +36,9 @@ impl Parser<'_> {
             }
             "LOCK" => {
                 if self.kw("INSTANCE") {
-                    return unsupported("LOCK INSTANCE FOR BACKUP");
+                    self.expect_kw("FOR")?;
+                    self.expect_kw("BACKUP")?;
+                    return Ok(Statement::LockInstance);
                 }
                 if self.any_kw(&["TABLES", "TABLE"]).is_none() {
                     return self.fail();
@@ -51,12 +55,12 @@ impl Parser<'_> {
                         }
                         _ => return p.fail(),
                     };
-                    Ok(TableLock { name, alias, write })
+                    Ok(TableLock { name, alias, write, low_priority: low })
                 })?))
             }
             "UNLOCK" => {
                 if self.kw("INSTANCE") {
-                    return unsupported("UNLOCK INSTANCE");
+                    return Ok(Statement::UnlockInstance);
                 }
                 if self.any_kw(&["TABLES", "TABLE"]).is_none() {
                     return self.fail();
@@ -284,7 +288,15 @@ impl Parser<'_> {
     }
 
     fn privileges(&mut self, direction: &str) -> Result<Grant> {
-        let mut grant = Grant { privileges: Vec::new(), roles: Vec::new(), on: None, routine: false, users: Vec::new(), grant_option: false };
+        let mut grant = Grant { privileges: Vec::new(), roles: Vec::new(), on: None, proxied: None, routine: None, users: Vec::new(), grant_option: false };
+        if self.is_kw("PROXY") && self.is_kw_at(1, "ON") {
+            self.advance();
+            self.advance();
+            grant.proxied = Some(self.user_name()?);
+            self.expect_kw(direction)?;
+            grant.users = self.list(Self::user_name)?;
+            return Ok(grant);
+        }
         let start = self.position();
         // Only what stands behind them tells roles from dynamic privileges.
         if let Ok(roles) = self.list(Self::role_name)
@@ -320,13 +332,11 @@ impl Parser<'_> {
             }
         }
         if self.kw("ON") {
-            if self.kw("FUNCTION") {
-                return unsupported("stored functions");
-            }
-            grant.routine = self.kw("PROCEDURE");
-            if !grant.routine {
-                self.kw("TABLE");
-            }
+            grant.routine = match self.any_kw(&["PROCEDURE", "FUNCTION", "TABLE"]) {
+                Some("PROCEDURE") => Some(RoutineKind::Procedure),
+                Some("FUNCTION") => Some(RoutineKind::Function),
+                _ => None,
+            };
             let first = if self.sym("*") { None } else { Some(self.ident()?) };
             grant.on = Some(if self.sym(".") {
                 (first, if self.sym("*") { None } else { Some(self.ident_after_dot()?) })

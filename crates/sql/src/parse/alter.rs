@@ -1,5 +1,7 @@
 //! ALTER of tables, schemas and users.
 
+use highkey_table::RoutineKind;
+
 use super::ast::*;
 use super::ddl::Element;
 use super::parser::{Parser, Result, unsupported};
@@ -37,13 +39,13 @@ impl Parser<'_> {
                 }
                 Ok(Statement::AlterUser { if_exists, users, options })
             }
-            "PROCEDURE" => {
+            "PROCEDURE" | "FUNCTION" => {
+                let kind = if self.is_kw("PROCEDURE") { RoutineKind::Procedure } else { RoutineKind::Function };
                 self.advance();
                 let name = self.object_name()?;
-                Ok(Statement::AlterRoutine { name, characteristics: self.characteristics()? })
+                Ok(Statement::AlterRoutine { kind, name, characteristics: self.characteristics(false)? })
             }
-            "FUNCTION" => unsupported("stored functions"),
-            "EVENT" => unsupported("ALTER EVENT"),
+            "EVENT" if attributes.algorithm.is_none() && attributes.invoker.is_none() => self.alter_event(attributes.definer),
             "INSTANCE" => unsupported("ALTER INSTANCE"),
             "SERVER" | "TABLESPACE" | "UNDO" | "LOGFILE" | "RESOURCE" => unsupported("ALTER TABLESPACE"),
             _ => self.fail(),

@@ -1,5 +1,7 @@
 //! CREATE, DROP and RENAME of schemas, tables and indexes.
 
+use highkey_table::RoutineKind;
+
 use super::ParseOptions;
 use super::ast::*;
 use super::lexer::Tok;
@@ -38,10 +40,11 @@ impl Parser<'_> {
                 let (users, options) = self.user_specs()?;
                 Ok(Statement::CreateUser { if_not_exists, users, options })
             }
-            "PROCEDURE" => self.create_procedure(attributes.definer),
-            "FUNCTION" | "AGGREGATE" => unsupported("stored functions"),
-            "TRIGGER" => unsupported("CREATE TRIGGER"),
-            "EVENT" => unsupported("CREATE EVENT"),
+            "PROCEDURE" => self.create_routine(RoutineKind::Procedure, attributes.definer),
+            "FUNCTION" => self.create_routine(RoutineKind::Function, attributes.definer),
+            "AGGREGATE" => unsupported("loadable functions"),
+            "TRIGGER" => self.create_trigger(attributes.definer),
+            "EVENT" => self.create_event(attributes.definer),
             "ROLE" => {
                 self.advance();
                 let if_not_exists = self.if_not_exists();

@@ -9,13 +9,17 @@ impl Parser<'_> {
         let replace = self.is_kw("REPLACE");
         self.advance();
         let hints = self.hints();
-        while self.any_kw(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]).is_some() {}
+        let mut delayed = false;
+        while let Some(word) = self.any_kw(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]) {
+            delayed |= word == "DELAYED";
+        }
         let ignore = !replace && self.kw("IGNORE");
         self.kw("INTO");
         let table = self.object_name()?;
         let partitions = self.partition_list()?;
         let mut insert = Insert {
             replace,
+            delayed,
             ignore,
             hints,
             table,
@@ -101,6 +105,7 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect_kw("UPDATE")?;
+        self.block_number();
         let hints = self.hints();
         self.kw("LOW_PRIORITY");
         let ignore = self.kw("IGNORE");
@@ -130,6 +135,7 @@ impl Parser<'_> {
 
     pub(super) fn delete(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect_kw("DELETE")?;
+        self.block_number();
         let hints = self.hints();
         let mut ignore = false;
         while let Some(word) = self.any_kw(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {

@@ -556,6 +556,11 @@ impl Parser<'_> {
             let name = ObjectName { schema: column.table, name: column.column };
             return Ok(self.make(ExprKind::Function(FunctionCall { name, args }), start));
         }
+        if !self.of_one_table
+            && let Some(kind) = self.row_column(&column)?
+        {
+            return Ok(self.make(kind, start));
+        }
         let column = if self.of_one_table { ColumnRef { schema: None, table: None, column: column.column } } else { column };
         if !self.of_one_table
             && column.table.is_none()

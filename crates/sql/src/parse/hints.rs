@@ -1,15 +1,15 @@
-//! Optimizer hints: `/*+ NAME(arg arg, …) NAME … */`.
+//! Optimizer hints: `/*+ NAME(arg, arg …) NAME … */`.
 
 use std::ops::Range;
 
-use super::ast::{OptimizerHint, SetVarHint, SetVarValue};
+use super::ast::{HintTable, OptimizerHint, SetVarHint, SetVarValue};
 
 /// What the hint comments of a statement say.
 #[derive(Debug, Default)]
 pub(super) struct HintComment {
-    /// All but SET_VAR.
+    /// All but SET_VAR, as far as they can be read.
     pub hints: Vec<OptimizerHint>,
-    /// SET_VAR as far as it can be read: nothing behind one that cannot is read, as in MySQL.
+    /// SET_VAR, and where the comment cannot be read: nothing behind that is, as in MySQL.
     pub set_vars: Vec<Result<SetVarHint, MalformedHint>>,
 }
 
@@ -25,47 +25,178 @@ pub(super) struct MalformedHint {
 const SYNTAX: &str = "Optimizer hint syntax error";
 const SIZE: &str = "A size parameter was incorrectly specified, either number or on the form 10M";
 
-/// The hints of the hint comment whose text is `comment` of `sql`. What is not a word stands alone as an argument, so that binding can judge it.
+/// What stands between the parentheses of a hint.
+enum Form {
+    /// `(1000)`.
+    Number,
+    /// `(name)`.
+    Name,
+    /// `([@block])`.
+    Block,
+    /// `([@block] [table, table@block …])`.
+    Tables,
+    /// `([@block] table[@block] [index, …])`.
+    Indexes,
+    /// `([@block] [strategy, …])`. `needed`: there must be one.
+    Strategies { known: &'static [&'static str], needed: bool },
+    /// Nothing at all, or words of any kind: those of GreatSQL.
+    Words,
+}
+
+/// MySQL 8.0's hints, and PQ and NO_PQ.
+fn form(name: &str) -> Option<Form> {
+    Some(match name {
+        "MAX_EXECUTION_TIME" => Form::Number,
+        "QB_NAME" | "RESOURCE_GROUP" => Form::Name,
+        "JOIN_FIXED_ORDER" => Form::Block,
+        "JOIN_ORDER" | "JOIN_PREFIX" | "JOIN_SUFFIX" | "BKA" | "NO_BKA" | "BNL" | "NO_BNL" | "HASH_JOIN" | "NO_HASH_JOIN" | "MERGE" | "NO_MERGE"
+        | "DERIVED_CONDITION_PUSHDOWN" | "NO_DERIVED_CONDITION_PUSHDOWN" => Form::Tables,
+        "MRR" | "NO_MRR" | "NO_ICP" | "NO_RANGE_OPTIMIZATION" | "INDEX_MERGE" | "NO_INDEX_MERGE" | "SKIP_SCAN" | "NO_SKIP_SCAN" | "INDEX" | "NO_INDEX"
+        | "JOIN_INDEX" | "NO_JOIN_INDEX" | "GROUP_INDEX" | "NO_GROUP_INDEX" | "ORDER_INDEX" | "NO_ORDER_INDEX" => Form::Indexes,
+        "SEMIJOIN" | "NO_SEMIJOIN" => Form::Strategies { known: &["FIRSTMATCH", "LOOSESCAN", "DUPSWEEDOUT", "MATERIALIZATION"], needed: false },
+        "SUBQUERY" => Form::Strategies { known: &["MATERIALIZATION", "INTOEXISTS"], needed: true },
+        "PQ" | "NO_PQ" => Form::Words,
+        _ => return None,
+    })
+}
+
+/// The hints of the hint comment whose text is `comment` of `sql`.
 pub(super) fn parse_hints(sql: &str, comment: Range<usize>) -> HintComment {
     let end = comment.end;
     let mut parsed = HintComment::default();
-    let mut inside = false;
     let mut rest = &sql[comment];
     loop {
         rest = rest.trim_start();
-        let Some(first) = rest.chars().next() else { return parsed };
-        if first == '(' || first == ')' || first == ',' {
-            inside = first != ')' && (inside || first == '(');
-            rest = &rest[1..];
-            continue;
+        let is_empty = parsed.hints.is_empty() && parsed.set_vars.is_empty();
+        if rest.is_empty() && !is_empty {
+            return parsed;
         }
-        let (word, length) = if matches!(first, '\'' | '"' | '`') {
-            match rest[1..].find(first) {
-                Some(end) => (rest[1..=end].to_string(), end + 2),
-                None => (rest[1..].to_string(), rest.len()),
-            }
-        } else if first == '=' {
-            ("=".to_string(), 1)
-        } else {
-            let end = rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '=')).unwrap_or(rest.len());
-            (rest[..end].to_string(), end)
-        };
-        rest = &rest[length..];
-        if !inside && word.eq_ignore_ascii_case("SET_VAR") {
-            match set_var(&mut rest) {
-                Ok(hint) => parsed.set_vars.push(Ok(hint)),
-                Err(what) => {
-                    parsed.set_vars.push(Err(MalformedHint { at: end - rest.len(), what }));
-                    return parsed;
-                }
-            }
-            continue;
-        }
-        match parsed.hints.last_mut() {
-            Some(hint) if inside => hint.args.push(word),
-            _ => parsed.hints.push(OptimizerHint { name: word.to_ascii_uppercase(), args: Vec::new() }),
+        if let Err(what) = hint(&mut rest, &mut parsed) {
+            parsed.set_vars.push(Err(MalformedHint { at: end - rest.len(), what }));
+            return parsed;
         }
     }
+}
+
+/// One hint. If it is something else, `rest` begins with what should not be there; so it is below.
+fn hint(rest: &mut &str, parsed: &mut HintComment) -> Result<(), &'static str> {
+    let start = *rest;
+    let name = word(rest)?.to_ascii_uppercase();
+    if name == "SET_VAR" {
+        parsed.set_vars.push(Ok(set_var(rest)?));
+        return Ok(());
+    }
+    let Some(form) = form(&name) else {
+        *rest = start;
+        return Err(SYNTAX);
+    };
+    let mut hint = OptimizerHint { name, ..OptimizerHint::default() };
+    if matches!(form, Form::Words) {
+        if rest.trim_start().starts_with('(') {
+            symbol(rest, '(')?;
+            hint.args = any_words(rest);
+            symbol(rest, ')')?;
+        }
+        parsed.hints.push(hint);
+        return Ok(());
+    }
+    symbol(rest, '(')?;
+    *rest = rest.trim_start();
+    if !matches!(form, Form::Number | Form::Name) {
+        hint.block = block(rest)?;
+        *rest = rest.trim_start();
+    }
+    match form {
+        Form::Number => {
+            let start = *rest;
+            let number = word(rest)?;
+            if number.parse::<u64>().is_err() {
+                *rest = start;
+                return Err(SYNTAX);
+            }
+            hint.args.push(number.to_string());
+        }
+        Form::Name => hint.args.push(identifier(rest)?),
+        Form::Tables if !rest.starts_with(')') => loop {
+            let table = table(rest, &hint)?;
+            hint.tables.push(table);
+            if !comma(rest) {
+                break;
+            }
+        },
+        Form::Indexes => {
+            let table = table(rest, &hint)?;
+            hint.tables.push(table);
+            if !rest.trim_start().starts_with([')', ',']) {
+                loop {
+                    hint.args.push(identifier(rest)?);
+                    if !comma(rest) {
+                        break;
+                    }
+                }
+            }
+        }
+        Form::Strategies { known, needed } if needed || !rest.starts_with(')') => loop {
+            *rest = rest.trim_start();
+            let start = *rest;
+            let strategy = word(rest)?.to_ascii_uppercase();
+            if !known.contains(&&*strategy) {
+                *rest = start;
+                return Err(SYNTAX);
+            }
+            hint.args.push(strategy);
+            if !comma(rest) {
+                break;
+            }
+        },
+        Form::Block | Form::Tables | Form::Strategies { .. } | Form::Words => {}
+    }
+    symbol(rest, ')')?;
+    parsed.hints.push(hint);
+    Ok(())
+}
+
+/// `@name`, if it is there.
+fn block(rest: &mut &str) -> Result<Option<String>, &'static str> {
+    match rest.strip_prefix('@') {
+        Some(name) => {
+            *rest = name;
+            identifier(rest).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// A table, with its query block unless the hint has named one.
+fn table(rest: &mut &str, hint: &OptimizerHint) -> Result<HintTable, &'static str> {
+    let name = identifier(rest)?;
+    let block = if hint.block.is_none() { block(rest)? } else { None };
+    Ok(HintTable { name, block })
+}
+
+fn identifier(rest: &mut &str) -> Result<String, &'static str> {
+    *rest = rest.trim_start();
+    if rest.starts_with('`') { quoted(rest, '`') } else { word(rest).map(str::to_string) }
+}
+
+fn comma(rest: &mut &str) -> bool {
+    *rest = rest.trim_start();
+    match rest.strip_prefix(',') {
+        Some(behind) => {
+            *rest = behind;
+            true
+        }
+        None => false,
+    }
+}
+
+/// What stands before a closing parenthesis: binding judges it.
+fn any_words(rest: &mut &str) -> Vec<String> {
+    let end = rest.find(')').unwrap_or(rest.len());
+    let (words, behind) = rest.split_at(end);
+    *rest = behind;
+    let plain = |word: &str| word.trim_matches(['`', '"', '\'']).to_string();
+    words.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).map(plain).collect()
 }
 
 /// `(name = value)`. If it is something else, `rest` begins with what should not be there.
@@ -149,11 +280,43 @@ mod tests {
 
     #[test]
     fn names_and_arguments() {
-        let hints = of(" PQ(t1 8) NO_PQ MRR(a = b) ").hints;
-        assert_eq!(hints.len(), 3);
-        assert_eq!(hints[0].args, ["t1", "8"]);
-        assert_eq!(hints[2].args, ["a", "=", "b"]);
-        assert_eq!(of("QB_NAME('é' \"x").hints[0].args, ["é", "x"]);
+        let parsed = of(" pq(t1 8) NO_PQ MRR(@q `a b` k1, k2) join_order(x@p , y) SEMIJOIN(firstmatch,LOOSESCAN) NO_BNL() QB_NAME(é) MAX_EXECUTION_TIME(5) PQ(-1)");
+        assert!(parsed.set_vars.is_empty(), "{:?}", parsed.set_vars);
+        let [pq, no_pq, mrr, order, semijoin, bnl, name, time, bad] = &parsed.hints[..] else { panic!("{:?}", parsed.hints) };
+        assert_eq!((&pq.name[..], &pq.args[..]), ("PQ", &["t1".to_string(), "8".to_string()][..]));
+        assert_eq!(no_pq.name, "NO_PQ");
+        assert_eq!((mrr.block.as_deref(), &mrr.tables[0].name[..], &mrr.args[..]), (Some("q"), "a b", &["k1".to_string(), "k2".to_string()][..]));
+        assert_eq!((order.tables[0].block.as_deref(), &order.tables[1].name[..]), (Some("p"), "y"));
+        assert_eq!(semijoin.args, ["FIRSTMATCH", "LOOSESCAN"]);
+        assert!(bnl.tables.is_empty() && bnl.block.is_none());
+        assert_eq!((&name.args[..], &time.args[..], &bad.args[..]), (&["é".to_string()][..], &["5".to_string()][..], &["-1".to_string()][..]));
+    }
+
+    /// As MySQL 8.0.12 says it of its own hints.
+    #[test]
+    fn what_is_no_hint_ends_the_comment() {
+        for (text, at, read) in [
+            ("", 0, 0),
+            ("FOO(t1) NO_ICP(t1)", 0, 0),
+            ("BKA(t1) NO_ICP", 14, 1),
+            ("NO_ICP(t1 ", 10, 0),
+            ("NO_ICP t1)", 7, 0),
+            ("NO_ICP(t1,)", 9, 0),
+            ("NO_ICP(\"t1\")", 7, 0),
+            ("NO_ICP(t1@`q`,t2)", 13, 0),
+            ("MRR()", 4, 0),
+            ("QB_NAME(q) QB_NAME()", 19, 1),
+            ("SEMIJOIN(FOO)", 9, 0),
+            ("SUBQUERY()", 9, 0),
+            ("JOIN_FIXED_ORDER(t1)", 17, 0),
+            ("JOIN_ORDER(t1 t2)", 14, 0),
+            ("MAX_EXECUTION_TIME(x)", 19, 0),
+            ("MAX_EXECUTION_TIME()", 19, 0),
+        ] {
+            let parsed = of(text);
+            assert_eq!(parsed.set_vars, [Err(MalformedHint { at, what: SYNTAX })], "{text}");
+            assert_eq!(parsed.hints.len(), read, "{text}");
+        }
     }
 
     #[test]

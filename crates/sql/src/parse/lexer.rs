@@ -1,5 +1,7 @@
 //! From text to tokens: comments, quotes, escapes, numbers, variables and hints as MySQL's lexer takes them.
 
+use std::ops::Range;
+
 use highkey_types::Str;
 
 use super::ParseOptions;
@@ -78,6 +80,20 @@ pub(super) fn lex_all(sql: &str, from: usize, options: &ParseOptions) -> Lexed {
     Lexed { tokens: lexer.tokens, set_vars: Vec::new(), end: sql.len() }
 }
 
+/// A piece of a text as MySQL keeps it: without what makes a comment a part of the statement, and without what another version would run.
+pub(super) fn without_versions(sql: &str, piece: Range<usize>, options: &ParseOptions) -> String {
+    let mut lexer = Lexer { all: true, ..Lexer::new(&sql[..piece.end], piece.start, options) };
+    // The piece may end inside such a comment.
+    let _ = lexer.run();
+    let mut text = String::with_capacity(piece.len());
+    let mut at = piece.start;
+    for marker in lexer.markers {
+        text.push_str(&sql[at..marker.start]);
+        at = marker.end;
+    }
+    text + &sql[at..piece.end]
+}
+
 struct Lexer<'a> {
     sql: &'a str,
     bytes: &'a [u8],
@@ -87,6 +103,8 @@ struct Lexer<'a> {
     set_vars: Vec<Result<SetVarHint, MalformedHint>>,
     /// Inside `/*! … */`.
     executable: bool,
+    /// `/*!` with its version, the `*/` behind, and comments for other versions.
+    markers: Vec<Range<usize>>,
     /// Semicolons do not end it.
     all: bool,
 }
@@ -102,7 +120,7 @@ fn is_ident_byte(b: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     fn new(sql: &'a str, from: usize, options: &'a ParseOptions) -> Lexer<'a> {
-        Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), set_vars: Vec::new(), executable: false, all: false }
+        Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), set_vars: Vec::new(), executable: false, markers: Vec::new(), all: false }
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -132,6 +150,7 @@ impl<'a> Lexer<'a> {
             if self.executable && self.bytes[start..].starts_with(b"*/") {
                 self.executable = false;
                 self.at += 2;
+                self.markers.push(start..self.at);
                 continue;
             }
             let b = self.bytes[start];
@@ -214,12 +233,16 @@ impl<'a> Lexer<'a> {
             if version <= VERSION && !self.executable {
                 self.at += 3 + if digits >= 5 { digits } else { 0 };
                 self.executable = true;
+                self.markers.push(start..self.at);
                 return Ok(());
             }
         }
         let end = memchr::memmem::find(&self.bytes[start + 2..], b"*/").ok_or(LexError { at: start })?;
         let inner = start + 2..start + 2 + end;
         self.at = inner.end + 2;
+        if self.bytes[inner.start] == b'!' {
+            self.markers.push(start..self.at);
+        }
         if self.bytes[inner.clone()].starts_with(b"+") && self.hint_is_expected() {
             let parsed = parse_hints(self.sql, inner.start + 1..inner.end);
             self.set_vars.extend(parsed.set_vars);

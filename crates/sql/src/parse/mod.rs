@@ -8,6 +8,7 @@ mod column;
 mod ddl;
 mod digest;
 mod dml;
+mod event;
 mod expr;
 mod from;
 mod hints;

@@ -33,6 +33,10 @@ pub(super) struct Parser<'a> {
     pub height: usize,
     /// SELECTs around the current token.
     pub selects: usize,
+    /// Query blocks so far.
+    pub blocks: u32,
+    /// The number of the block behind a WITH.
+    pub next_block: Option<u32>,
     /// Tables so far of the FROM that is being parsed.
     pub tables: usize,
     /// Columns are those of one table, whatever is written before their names.
@@ -123,6 +127,8 @@ impl<'a> Parser<'a> {
             depth_max: MAX_DEPTH,
             height: 0,
             selects: 0,
+            blocks: 0,
+            next_block: None,
             tables: 0,
             of_one_table: false,
             routine: None,
@@ -438,6 +444,14 @@ impl<'a> Parser<'a> {
     /// `IF NOT EXISTS`.
     pub fn if_not_exists(&mut self) -> bool {
         self.kws(&["IF", "NOT", "EXISTS"])
+    }
+
+    /// The name of a stored program that is to be made. Error 1458 for an empty one.
+    pub fn program_name(&mut self) -> Result<ObjectName> {
+        match self.peek() {
+            Tok::Quoted(name) if name.is_empty() => Err(highkey_types::errors::sp_wrong_name(name)),
+            _ => self.object_name(),
+        }
     }
 
     /// A user: `name[@host]` or CURRENT_USER[()].

@@ -3,7 +3,7 @@
 //! The text of a view is made so when it is created, from the names as the binder has resolved them, and read again whenever the view is used. Printing
 //! what has been printed gives the same text, less the current schema where that is asked for (SHOW CREATE VIEW).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use highkey_types::{Charset, MySqlError, Str};
 
@@ -26,12 +26,16 @@ pub struct ResolvedNames {
     pub columns: HashMap<usize, ResolvedColumn>,
     /// What `*` stands for.
     pub stars: HashMap<usize, Vec<ResolvedColumn>>,
+    /// For EXPLAIN: the optimizer hints of a SELECT, by its number.
+    pub hints: HashMap<u32, String>,
     /// The columns that USING and NATURAL compare.
     pub shared: HashMap<usize, Vec<(ResolvedColumn, ResolvedColumn)>>,
     /// The schema of tables named without one.
     pub schema: Option<Str>,
     /// Columns of tables that are read under another name have their schema before it, too.
     pub all_schemas: bool,
+    /// Functions named without a schema that are stored ones of that schema, in lower case.
+    pub stored: HashSet<String>,
     /// The character set of CAST(… AS CHAR) without one.
     pub charset: &'static str,
 }
@@ -252,6 +256,9 @@ impl Printer<'_> {
             self.put(&format!("/* select#{block} */ "));
         }
         self.put("select ");
+        if let Some(hints) = self.names.and_then(|names| names.hints.get(&select.number)) {
+            self.put(&format!("/*+ {hints} */ "));
+        }
         if select.straight_join {
             self.put("straight_join ");
         }
@@ -861,6 +868,11 @@ impl Printer<'_> {
     fn function(&mut self, function: &FunctionCall) -> Result<()> {
         let name = function.name.name.to_ascii_lowercase();
         let args: Vec<&Expr> = function.args.iter().collect();
+        if function.name.schema.is_some() || self.names.is_some_and(|names| names.stored.contains(&name)) {
+            let schema = function.name.schema.as_deref().or(self.names.and_then(|names| names.schema.as_deref()));
+            let shown = schema.filter(|schema| Some(*schema) != self.hidden_schema).map_or(String::new(), |schema| format!("{}.", quote(schema)));
+            return self.call(&format!("{shown}{}", quote(&function.name.name)), &args);
+        }
         match (name.as_str(), args.as_slice()) {
             ("mod", [a, b]) => return self.infix(a, " % ", b),
             ("instr", [text, what]) => return self.call("locate", &[what, text]),
@@ -880,13 +892,7 @@ impl Printer<'_> {
             _ => {}
         }
         let name = SYNONYMS.iter().find(|(synonym, _)| *synonym == name).map_or(name.as_str(), |(_, name)| name);
-        match &function.name.schema {
-            Some(schema) => self.put(&format!("{}.{name}(", quote(schema))),
-            None => self.put(&format!("{name}(")),
-        }
-        self.list(&args, |p, arg| p.expr(arg))?;
-        self.put(")");
-        Ok(())
+        self.call(name, &args)
     }
 
     /// What JSON_VALUE answers instead.

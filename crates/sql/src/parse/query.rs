@@ -35,6 +35,8 @@ impl Parser<'_> {
         if !self.kw("WITH") {
             return Ok(None);
         }
+        // The query behind it counts before those in it.
+        let number = self.block_number();
         let recursive = self.kw("RECURSIVE");
         let ctes = self.list(|p| {
             let name = p.ident()?;
@@ -45,7 +47,16 @@ impl Parser<'_> {
             p.expect_sym(")")?;
             Ok(Cte { name, columns, query })
         })?;
+        self.next_block = Some(number);
         Ok(Some(With { recursive, ctes }))
+    }
+
+    /// The number of a query block that begins.
+    pub(super) fn block_number(&mut self) -> u32 {
+        self.next_block.take().unwrap_or_else(|| {
+            self.blocks += 1;
+            self.blocks
+        })
     }
 
     fn query_after_with(&mut self, with: Option<With>) -> Result<Query> {
@@ -130,6 +141,7 @@ impl Parser<'_> {
 
     fn select(&mut self, into: &mut Option<Into>) -> Result<QueryBody> {
         let mut select = Select {
+            number: self.block_number(),
             hints: self.hints(),
             distinct: false,
             calc_found_rows: false,
@@ -273,6 +285,7 @@ impl Parser<'_> {
         match self.peek() {
             Tok::Int(_) | Tok::Param => self.expr(),
             _ => match self.local() {
+                Some(_) if self.in_function() => unsupported("LIMIT by a variable of a stored function"),
                 Some(variable) if self.local_is_integer(variable) => self.expr(),
                 Some(_) => Err(errors::wrong_spvar_type_in_limit()),
                 None => self.fail(),

@@ -3,11 +3,12 @@
 //! A body becomes a list of steps while it is read: blocks, loops and branches are jumps in it. Names of variables are looked up where they stand, before
 //! those of columns, as MySQL does it: what names one is a parameter of its statement.
 
-use highkey_table::{DataAccess, RoutineKind};
+use highkey_table::{DataAccess, RoutineKind, TriggerEvent, TriggerPlace, TriggerTime};
 use highkey_types::{SqlState, errors};
 
 use super::ast::*;
-use super::lexer::Tok;
+use super::event::begins_event;
+use super::lexer::{Tok, without_versions};
 use super::parser::{Parser, Result, hints_of, unsupported};
 
 /// The routine that is being read.
@@ -19,6 +20,10 @@ pub(super) struct RoutineState {
     labels: Vec<Label>,
     /// The variables that the parameters of the current statement are.
     locals: Vec<usize>,
+    /// It is a function.
+    returns: bool,
+    /// It is a trigger.
+    trigger: Option<(TriggerEvent, TriggerTime)>,
 }
 
 /// What a block, or the body of a handler, declares.
@@ -138,38 +143,207 @@ fn find<'n, T>(names: &'n [(String, T)], name: &str) -> Option<&'n T> {
 
 /// Whether a statement is a definition whose body may hold semicolons. `is`: its token of that number is the keyword.
 pub(super) fn begins_routine(is: impl Fn(usize, &str) -> bool) -> bool {
+    let is_kind = |at: usize| ["PROCEDURE", "FUNCTION", "TRIGGER"].into_iter().any(|kind| is(at, kind));
     // `DEFINER = user@host`, `DEFINER = CURRENT_USER()`.
-    is(0, "CREATE") && (is(1, "PROCEDURE") || (is(1, "DEFINER") && (3..10).any(|at| is(at, "PROCEDURE"))))
+    (is(0, "CREATE") && (is_kind(1) || (is(1, "DEFINER") && (3..10).any(is_kind)))) || begins_event(is)
+}
+
+/// What a function may not do in MySQL: errors 1336, 1415 and 1422. What it may not do here is error 1235.
+fn check_in_function(statement: &Statement) -> Result<()> {
+    use Statement as S;
+    match statement {
+        S::Do(_) | S::Signal(_) | S::GetDiagnostics(_) => Ok(()),
+        S::Query(query) if query.into.is_none() => Err(errors::sp_no_retset("function")),
+        S::Show(_) | S::Describe { .. } | S::Explain { .. } | S::ExplainConnection { .. } | S::Maintain { .. } | S::Histogram { .. } => Err(errors::sp_no_retset("function")),
+        S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => Err(errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL")),
+        S::Flush(_) => Err(errors::stmt_not_allowed_in_sf_or_trg("FLUSH")),
+        S::CreateTable(create) if create.temporary => unsupported("temporary tables of stored functions"),
+        S::DropTable(drop) if drop.temporary => unsupported("temporary tables of stored functions"),
+        S::CreateTable(_)
+        | S::DropTable(_)
+        | S::CreateView(_)
+        | S::AlterTable(_)
+        | S::RenameTable(_)
+        | S::TruncateTable(_)
+        | S::CreateIndex(_)
+        | S::DropIndex { .. }
+        | S::CreateDatabase { .. }
+        | S::AlterDatabase { .. }
+        | S::DropDatabase { .. }
+        | S::CreateUser { .. }
+        | S::AlterUser { .. }
+        | S::DropUser { .. }
+        | S::RenameUser(_)
+        | S::CreateRole { .. }
+        | S::DropRole { .. }
+        | S::Grant(_)
+        | S::Revoke(_)
+        | S::Begin { .. }
+        | S::Commit { .. }
+        | S::Rollback { .. } => Err(errors::commit_not_allowed_in_sf_or_trg()),
+        S::SetPassword { .. } => Err(errors::sp_cant_set_autocommit()),
+        S::Insert(_) | S::Update(_) | S::Delete(_) => unsupported("changes of tables in stored functions"),
+        S::Call(_) => unsupported("CALL in stored functions"),
+        _ => unsupported("this statement in stored functions"),
+    }
+}
+
+/// SET in a function is of variables of its own and of user variables.
+fn check_set_in_function(item: &SetItem) -> Result<()> {
+    match item {
+        SetItem::User { .. } => Ok(()),
+        SetItem::System { scope: None | Some(VariableScope::Session), name, .. } if name.eq_ignore_ascii_case("autocommit") => Err(errors::sp_cant_set_autocommit()),
+        _ => unsupported("SET of the session's variables in stored functions"),
+    }
 }
 
 impl Parser<'_> {
-    /// CREATE … PROCEDURE, from there on.
-    pub(super) fn create_procedure(&mut self, definer: Option<UserName>) -> Result<Statement> {
+    /// CREATE … PROCEDURE or FUNCTION, from there on.
+    pub(super) fn create_routine(&mut self, kind: RoutineKind, definer: Option<UserName>) -> Result<Statement> {
         if self.routine.is_some() {
-            return Err(errors::sp_no_recursive_create("PROCEDURE"));
+            return Err(errors::sp_no_recursive_create(kind.name()));
         }
-        self.expect_kw("PROCEDURE")?;
+        self.expect_kw(kind.name())?;
         let if_not_exists = self.if_not_exists();
-        let name = self.object_name()?;
-        let mut state = RoutineState::default();
+        let name = self.program_name()?;
+        if kind == RoutineKind::Function && self.is_kw("RETURNS") {
+            return unsupported("loadable functions");
+        }
+        let mut state = RoutineState { returns: kind == RoutineKind::Function, ..RoutineState::default() };
         state.open_scope(false);
         self.routine = Some(Box::new(state));
         let parameters = self.routine_parameters()?;
-        let characteristics = self.characteristics()?;
+        let mut returns = String::new();
+        if kind == RoutineKind::Function {
+            self.expect_kw("RETURNS")?;
+            let start = self.start();
+            let ty = self.data_type()?;
+            returns = self.sql[start..self.previous_end()].to_string();
+            self.routine().program.returns = Some(ty);
+        }
+        let characteristics = self.characteristics(true)?;
         let start = self.start();
         self.step()?;
-        let body = self.sql[start..self.previous_end()].to_string();
+        let body = without_versions(self.sql, start..self.previous_end(), &self.options);
         let program = self.routine.take().map(|state| state.program).unwrap_or_default();
         Ok(Statement::CreateRoutine(Box::new(CreateRoutine {
-            kind: RoutineKind::Procedure,
+            kind,
             if_not_exists,
             definer,
             name,
             parameters,
+            returns,
             characteristics,
             body,
             program,
         })))
+    }
+
+    /// The body of an event: its text. Error 1576 inside of a routine.
+    pub(super) fn event_body(&mut self) -> Result<String> {
+        if self.routine.is_some() {
+            return Err(errors::event_recursion_forbidden());
+        }
+        let mut state = RoutineState::default();
+        state.open_scope(false);
+        self.routine = Some(Box::new(state));
+        let start = self.start();
+        self.step()?;
+        self.routine = None;
+        Ok(without_versions(self.sql, start..self.previous_end(), &self.options))
+    }
+
+    /// CREATE … TRIGGER, from there on.
+    pub(super) fn create_trigger(&mut self, definer: Option<UserName>) -> Result<Statement> {
+        if self.routine.is_some() {
+            return Err(errors::sp_no_recursive_create("TRIGGER"));
+        }
+        self.expect_kw("TRIGGER")?;
+        let if_not_exists = self.if_not_exists();
+        let name = self.program_name()?;
+        let time = match self.any_kw(&["BEFORE", "AFTER"]) {
+            Some("BEFORE") => TriggerTime::Before,
+            Some(_) => TriggerTime::After,
+            None => return self.fail(),
+        };
+        let event = match self.any_kw(&["INSERT", "UPDATE", "DELETE"]) {
+            Some("INSERT") => TriggerEvent::Insert,
+            Some("UPDATE") => TriggerEvent::Update,
+            Some(_) => TriggerEvent::Delete,
+            None => return self.fail(),
+        };
+        self.expect_kw("ON")?;
+        let table = self.object_name()?;
+        self.expect_kw("FOR")?;
+        self.expect_kw("EACH")?;
+        self.expect_kw("ROW")?;
+        let place = match self.any_kw(&["FOLLOWS", "PRECEDES"]) {
+            Some("FOLLOWS") => TriggerPlace::Behind(self.ident()?),
+            Some(_) => TriggerPlace::Before(self.ident()?),
+            None => TriggerPlace::Last,
+        };
+        let mut state = RoutineState { trigger: Some((event, time)), ..RoutineState::default() };
+        state.open_scope(false);
+        self.routine = Some(Box::new(state));
+        let start = self.start();
+        self.step()?;
+        let body = without_versions(self.sql, start..self.previous_end(), &self.options);
+        let program = self.routine.take().map(|state| state.program).unwrap_or_default();
+        Ok(Statement::CreateTrigger(Box::new(CreateTrigger { if_not_exists, definer, name, time, event, table, place, body, program })))
+    }
+
+    /// A column of the trigger's row, if the name means one. Error 1363.
+    pub(super) fn row_column(&mut self, name: &ColumnRef) -> Result<Option<ExprKind>> {
+        let (None, Some(row)) = (&name.schema, &name.table) else { return Ok(None) };
+        let variable = self.row_variable(row, &name.column, false)?;
+        Ok(variable.map(|variable| self.local_parameter(variable)))
+    }
+
+    /// The variable that stands for `row.column` in a trigger; `None` if that is no column of its row. Errors 1362 and 1363.
+    fn row_variable(&mut self, row: &str, column: &str, assigned: bool) -> Result<Option<usize>> {
+        let Some(routine) = self.routine.as_mut() else { return Ok(None) };
+        let Some((event, time)) = routine.trigger else { return Ok(None) };
+        let new = same(row, "NEW");
+        if !new && !same(row, "OLD") {
+            return Ok(None);
+        }
+        if assigned && !new {
+            return Err(errors::trg_cant_change_row("OLD", ""));
+        }
+        let without = if new { TriggerEvent::Delete } else { TriggerEvent::Insert };
+        if event == without {
+            return Err(errors::trg_no_such_row_in_trg(if new { "NEW" } else { "OLD" }, format_args!("on {}", event.name())));
+        }
+        if assigned && time == TriggerTime::After {
+            return Err(errors::trg_cant_change_row("NEW", "after "));
+        }
+        let program = &mut routine.program;
+        if let Some(known) = program.row_columns.iter_mut().find(|known| known.new == new && same(&known.column, column)) {
+            known.assigned |= assigned;
+            known.read |= !assigned;
+            return Ok(Some(known.variable));
+        }
+        let variable = program.variables.len();
+        program.variables.push(Variable { name: column.to_owned(), ty: None });
+        program.row_columns.push(RowColumn { variable, new, column: column.to_owned(), assignable: new && time == TriggerTime::Before, assigned, read: !assigned });
+        Ok(Some(variable))
+    }
+
+    /// `NEW.column =` of SET: the variable, and the sign is taken too.
+    fn assigned_row_column(&mut self) -> Result<Option<usize>> {
+        let is_row = self.is_any_kw(&["NEW", "OLD"]) && self.is_sym_at(1, ".");
+        let Some(row) = self.word().filter(|_| is_row && (self.is_sym_at(3, "=") || self.is_sym_at(3, ":="))) else { return Ok(None) };
+        if self.routine().trigger.is_none() {
+            return Ok(None);
+        }
+        self.advance();
+        self.advance();
+        let column = self.ident_after_dot()?;
+        self.advance();
+        if self.is_kw("DEFAULT") && !self.is_sym_at(1, "(") {
+            return self.fail();
+        }
+        self.row_variable(row, &column, true)
     }
 
     /// `(IN a INT, …)`: the text between the parentheses.
@@ -177,7 +351,8 @@ impl Parser<'_> {
         self.expect_sym("(")?;
         let start = self.previous_end();
         while !self.is_sym(")") {
-            let mode = match self.any_kw(&["INOUT", "OUT", "IN"]) {
+            let modes: &[&str] = if self.in_function() { &[] } else { &["INOUT", "OUT", "IN"] };
+            let mode = match self.any_kw(modes) {
                 Some("OUT") => ParameterMode::Out,
                 Some("INOUT") => ParameterMode::InOut,
                 _ => ParameterMode::In,
@@ -202,16 +377,16 @@ impl Parser<'_> {
         Ok(text)
     }
 
-    /// What is said of a routine, in any order.
-    pub(super) fn characteristics(&mut self) -> Result<Characteristics> {
+    /// What is said of a routine, in any order. DETERMINISTIC belongs to its definition: `defines`.
+    pub(super) fn characteristics(&mut self, defines: bool) -> Result<Characteristics> {
         let mut said = Characteristics::default();
         loop {
             if self.kw("COMMENT") {
                 said.comment = Some(self.string()?);
             } else if self.kws(&["LANGUAGE", "SQL"]) {
-            } else if self.kws(&["NOT", "DETERMINISTIC"]) {
+            } else if defines && self.kws(&["NOT", "DETERMINISTIC"]) {
                 said.deterministic = Some(false);
-            } else if self.kw("DETERMINISTIC") {
+            } else if defines && self.kw("DETERMINISTIC") {
                 said.deterministic = Some(true);
             } else if self.kws(&["CONTAINS", "SQL"]) {
                 said.data_access = Some(DataAccess::ContainsSql);
@@ -264,6 +439,11 @@ impl Parser<'_> {
         ExprKind::Param(self.params - 1)
     }
 
+    /// The body that is being read is a function's.
+    pub(super) fn in_function(&self) -> bool {
+        self.routine.as_ref().is_some_and(|routine| routine.returns)
+    }
+
     /// Of a variable that LIMIT names.
     pub(super) fn local_is_integer(&self, variable: usize) -> bool {
         use DataTypeKind as K;
@@ -291,6 +471,7 @@ impl Parser<'_> {
 
     fn routine_statement(&mut self, parse: impl FnOnce(&mut Self) -> Result<Statement>) -> Result<RoutineStatement> {
         let start = self.start();
+        self.blocks = 0;
         let (statement, locals) = self.with_locals(parse)?;
         let end = self.previous_end();
         let set_vars = hints_of(self.sql, start..end, &self.options)?;
@@ -336,6 +517,12 @@ impl Parser<'_> {
             }
             "FETCH" => self.fetch_step(),
             "SET" => self.set_steps(),
+            "RETURN" if self.in_function() => {
+                self.advance();
+                let value = self.routine_expr()?;
+                self.routine().push(Instruction::Return(value));
+                Ok(())
+            }
             "RETURN" => Err(errors::sp_badreturn()),
             "USE" => Err(errors::sp_badstatement("USE")),
             "LOAD" => Err(errors::sp_badstatement(if self.is_kw_at(1, "XML") { "LOAD XML" } else { "LOAD DATA" })),
@@ -359,13 +546,20 @@ impl Parser<'_> {
         if matches!(statement.statement, Statement::CreateView(_)) && !statement.locals.is_empty() {
             return Err(errors::view_select_variable());
         }
+        let in_function = self.in_function();
         let into = match &mut statement.statement {
-            Statement::Query(query) if matches!(query.into, Some(Into::Targets(_))) => query.into.take(),
+            Statement::Query(query) if matches!(query.into, Some(Into::Targets(_))) || (in_function && matches!(query.into, Some(Into::Variables(_)))) => query.into.take(),
             _ => None,
         };
         let instruction = match into {
             Some(Into::Targets(into)) => Instruction::SelectInto { query: Box::new(statement), into },
-            _ => Instruction::Run(Box::new(statement)),
+            Some(Into::Variables(names)) => Instruction::SelectInto { query: Box::new(statement), into: names.into_iter().map(Target::User).collect() },
+            _ => {
+                if in_function {
+                    check_in_function(&statement.statement)?;
+                }
+                Instruction::Run(Box::new(statement))
+            }
         };
         self.routine().push(instruction);
         Ok(())
@@ -752,17 +946,23 @@ impl Parser<'_> {
         self.expect_kw("SET")?;
         let mut inherited = None;
         loop {
-            let assigned = self.local().filter(|_| self.is_sym_at(1, "=") || self.is_sym_at(1, ":="));
-            let instruction = match assigned {
-                Some(variable) => {
+            let mut assigned = self.assigned_row_column()?;
+            if assigned.is_none() {
+                assigned = self.local().filter(|_| self.is_sym_at(1, "=") || self.is_sym_at(1, ":="));
+                if assigned.is_some() {
                     self.advance();
                     self.advance();
-                    Instruction::Set { variable, value: self.routine_expr()?, resume: None }
                 }
+            }
+            let instruction = match assigned {
+                Some(variable) => Instruction::Set { variable, value: self.routine_expr()?, resume: None },
                 None => {
                     let start = self.start();
                     let (item, locals) = self.with_locals(|p| p.set_item(&mut inherited))?;
                     let text = format!("SET {}", &self.sql[start..self.previous_end()]);
+                    if self.in_function() {
+                        check_set_in_function(&item)?;
+                    }
                     let statement = RoutineStatement { statement: Statement::Set(vec![item]), text, locals, set_vars: Vec::new() };
                     Instruction::Run(Box::new(statement))
                 }

@@ -122,7 +122,17 @@ impl Parser<'_> {
                 None => return self.fail(),
             },
             "REPLICAS" => ShowWhat::Replicas,
-            "RELAYLOG" => return unsupported("SHOW RELAYLOG EVENTS"),
+            "RELAYLOG" => {
+                self.expect_kw("EVENTS")?;
+                if self.kw("IN") {
+                    self.string()?;
+                }
+                if self.kw("FROM") {
+                    self.integer()?;
+                }
+                self.limit_numbers()?;
+                ShowWhat::RelaylogEvents { channel: self.for_channel()? }
+            }
             "PROFILES" => ShowWhat::Profiles,
             "PROFILE" => ShowWhat::Profile,
             _ => {

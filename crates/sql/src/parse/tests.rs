@@ -20,7 +20,7 @@ fn every_form_parses() {
 
 #[test]
 fn what_is_not_built_says_so() {
-    for sql in ["CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
+    for sql in ["CREATE FUNCTION f RETURNS INT SONAME 'f.so'", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
         assert_eq!(error(sql).code, 1235, "{sql}");
     }
 }
@@ -203,6 +203,7 @@ fn steps(body: &str) -> Vec<String> {
         Instruction::SelectInto { query, into } => format!("{} into {into:?}", query.text),
         Instruction::Set { variable, value, .. } => format!("set {variable} from {:?}", value.locals),
         Instruction::JumpUnless { to, resume, .. } => format!("unless {to} or {resume}"),
+        Instruction::Return(value) => format!("return from {:?}", value.locals),
         Instruction::Jump(to) => format!("jump {to}"),
         Instruction::Declare { handler, after } => format!("declare {handler} to {after}"),
         Instruction::EndHandler { to } => format!("handled {to:?}"),
@@ -240,11 +241,42 @@ fn bodies_become_steps() {
 }
 
 #[test]
+fn functions_return() {
+    let Statement::CreateRoutine(create) = one("CREATE FUNCTION f(a INT, in_b INT) RETURNS VARCHAR(3) CHARSET latin1 NO SQL RETURN a") else { panic!() };
+    assert_eq!((create.returns.as_str(), create.parameters.as_str(), create.body.as_str()), ("VARCHAR(3) CHARSET latin1", "a INT, in_b INT", "RETURN a"));
+    assert!(matches!(&create.program.steps[..], [Step { instruction: Instruction::Return(value), .. }] if value.locals == [0]));
+    let refused = |body: &str| error(&format!("CREATE FUNCTION f() RETURNS INT BEGIN {body}; RETURN 1; END")).code;
+    assert_eq!(["SELECT 1", "COMMIT", "EXECUTE s", "FLUSH TABLES", "SET autocommit = 1", "DELETE FROM t", "CALL p()"].map(refused), [1415, 1422, 1336, 1336, 1445, 1235, 1235]);
+    assert_eq!(error("CREATE PROCEDURE p() RETURN 1").code, 1313);
+    assert_eq!(error("CREATE FUNCTION f(OUT a INT) RETURNS INT RETURN 1").code, 1064);
+    assert_eq!(error("ALTER FUNCTION f DETERMINISTIC").code, 1064);
+}
+
+#[test]
 fn variables_come_before_columns() {
     let Instruction::Run(run) = program("UPDATE t SET b = a + t.b, c = B WHERE a = `b` LIMIT a").steps.remove(0).instruction else { panic!() };
     assert_eq!(run.locals, [0, 1, 0, 1, 0]);
     let inner = program("BEGIN DECLARE a INT; SELECT a; END").steps.remove(1).instruction;
     assert!(matches!(inner, Instruction::Run(run) if run.locals == [2]));
+}
+
+#[test]
+fn columns_of_a_triggers_row_are_variables() {
+    let sql = "CREATE TRIGGER g BEFORE UPDATE ON s.t FOR EACH ROW FOLLOWS f BEGIN SET NEW.a = OLD.a + new.A; UPDATE u SET b = NEW.b WHERE u.c = OLD.a; END";
+    let Statement::CreateTrigger(create) = one(sql) else { panic!() };
+    let columns: Vec<_> = create.program.row_columns.iter().map(|column| (column.variable, column.new, column.column.as_str(), column.assignable)).collect();
+    assert_eq!(columns, [(0, true, "a", true), (1, false, "a", false), (2, true, "b", true)]);
+    let Instruction::Set { variable, value, .. } = &create.program.steps[0].instruction else { panic!() };
+    assert_eq!((*variable, value.locals.as_slice()), (0, [1, 0].as_slice()));
+    let Instruction::Run(run) = &create.program.steps[1].instruction else { panic!() };
+    assert_eq!(run.locals, [2, 1]);
+    let code = |change: &str, body: &str| error(&format!("CREATE TRIGGER g {change} ON t FOR EACH ROW {body}")).code;
+    assert_eq!(code("BEFORE INSERT", "SET @a = OLD.a"), 1363);
+    assert_eq!(code("BEFORE DELETE", "SET NEW.a = 1"), 1363);
+    assert_eq!(code("AFTER INSERT", "SET NEW.a = 1"), 1362);
+    assert_eq!(code("BEFORE UPDATE", "SET OLD.a = 1"), 1362);
+    let dumped = "/*!50003 CREATE*/ /*!50017 DEFINER=`u`@`h`*/ /*!50003 TRIGGER `g` BEFORE INSERT ON `t` FOR EACH ROW BEGIN\n  SET NEW.a = 1;\nEND */";
+    assert!(matches!(one(dumped), Statement::CreateTrigger(create) if create.body == "BEGIN\n  SET NEW.a = 1;\nEND"));
 }
 
 #[test]
@@ -261,5 +293,21 @@ fn a_routine_ends_where_its_body_does() {
     // What looks ahead for a parenthesis ends where the text is no text any more.
     for cut in ["SELECT ((1 '", "SELECT INTERVAL(1 '", "SELECT 1 FROM ((t '", "`"] {
         assert_eq!(error(&format!("CREATE PROCEDURE p() BEGIN SELECT 1; {cut}")).code, 1064, "{cut}");
+    }
+}
+
+#[test]
+fn an_event_ends_where_its_body_does() {
+    let dumped = "/*!50106 CREATE*/ /*!50117 DEFINER=`u`@`h`*/ /*!50106 EVENT `e` ON SCHEDULE EVERY 1 DAY STARTS '2037-01-01 00:00:00' ON COMPLETION NOT PRESERVE ENABLE DO BEGIN SELECT 1; SELECT 2; END */ ; SELECT 3";
+    let first = parse(dumped, 0, ParseOptions::default()).unwrap();
+    assert!(dumped[first.next.unwrap()..].contains("SELECT 3"));
+    let Statement::CreateEvent(create) = first.statement else { panic!() };
+    assert_eq!(create.clauses.body.as_deref(), Some("BEGIN SELECT 1; SELECT 2; END"));
+    let altered = "ALTER DEFINER=u@h EVENT e DO BEGIN SELECT 1; SELECT 2; END; SELECT 3";
+    let first = parse(altered, 0, ParseOptions::default()).unwrap();
+    assert!(matches!(first.statement, Statement::AlterEvent(_)) && altered[first.next.unwrap()..].trim() == "SELECT 3");
+    for cut in ["ON SCHEDULE", "ON SCHEDULE AT", "ON SCHEDULE EVERY 1", "ON SCHEDULE EVERY 1 DAY DO", "ON SCHEDULE EVERY 1 DAY DO BEGIN SELECT 1;", "ON COMPLETION"] {
+        assert_eq!(error(&format!("CREATE EVENT e {cut}")).code, 1064, "{cut}");
+        assert_eq!(error(&format!("ALTER EVENT e {cut}")).code, 1064, "{cut}");
     }
 }

@@ -1,5 +1,7 @@
 //! Column types as written.
 
+use highkey_types::errors::invalid_year_column_length;
+
 use super::ast::*;
 use super::parser::{Parser, Result};
 
@@ -78,7 +80,9 @@ impl Parser<'_> {
             "TIMESTAMP" => K::Timestamp(self.parenthesised_integer()?.unwrap_or(0)),
             "TIME" => K::Time(self.parenthesised_integer()?.unwrap_or(0)),
             "YEAR" => {
-                self.parenthesised_integer()?;
+                if self.parenthesised_integer()?.is_some_and(|digits| digits != 4) {
+                    return Err(invalid_year_column_length());
+                }
                 K::Year
             }
             "ENUM" => K::Enum(self.parenthesised_list(Self::string)?),

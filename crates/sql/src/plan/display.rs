@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use highkey_table::TableDef;
 use highkey_types::Value;
 
-use super::{AggregateFunc, Expr, ExprKind, Field, JoinKind, Rel, RelKind, SetOperator, SubqueryKind, WindowFunc};
+use super::{Aggregate, AggregateFunc, Expr, ExprKind, Field, IndexAccess, JoinKind, Rel, RelKind, SetOperator, SortKey, SubqueryKind, WindowExpr, WindowFunc};
+use crate::stack;
 
 /// An expression in SQL-like text; columns are named by `fields`.
 pub fn describe(expr: &Expr, fields: &[Field]) -> String {
@@ -25,6 +27,7 @@ pub fn describe(expr: &Expr, fields: &[Field]) -> String {
                 _ => format!("{}({})", func.name().to_lowercase(), list(args, ",")),
             }
         }
+        ExprKind::Stored { function, args, .. } => format!("{}({})", function.name(), list(args, ",")),
         ExprKind::Compare { op, left, right, .. } => format!("({} {} {})", describe(left, fields), op.symbol(), describe(right, fields)),
         ExprKind::And(parts) => format!("({})", list(parts, " and ")),
         ExprKind::Or(parts) => format!("({})", list(parts, " or ")),
@@ -47,10 +50,13 @@ pub fn describe(expr: &Expr, fields: &[Field]) -> String {
         ExprKind::Cast(inner) => format!("cast({} as {})", describe(inner, fields), expr.ty.ty),
         ExprKind::Subquery(sub) => match &sub.kind {
             SubqueryKind::Scalar => "(subquery)".to_string(),
-            SubqueryKind::Exists { negated } => format!("{}exists (subquery)", not(*negated)),
-            SubqueryKind::In { exprs, negated, .. } => format!("({}) {}in (subquery)", list(exprs, ","), not(*negated)),
+            SubqueryKind::Exists { negated } => format!("{}exists(subquery)", not(*negated)),
+            SubqueryKind::In { exprs, negated, .. } => {
+                let row = if let [one] = &exprs[..] { describe(one, fields) } else { format!("({})", list(exprs, ",")) };
+                format!("({row} {}in (subquery))", not(*negated))
+            }
             SubqueryKind::Quantified { op, all, expr, .. } => {
-                format!("{} {} {} (subquery)", describe(expr, fields), op.symbol(), if *all { "all" } else { "any" })
+                format!("({} {} {}(subquery))", describe(expr, fields), op.symbol(), if *all { "all" } else { "any" })
             }
         },
         ExprKind::AggregateRef(index) => format!("aggregate({index})"),
@@ -82,17 +88,94 @@ fn literal(value: &Value) -> String {
 fn aggregate_name(func: AggregateFunc) -> String {
     match func {
         AggregateFunc::CountStar => "count(*)".to_string(),
-        other => {
-            let mut name = String::new();
-            for c in format!("{other:?}").chars() {
-                if c.is_uppercase() && !name.is_empty() {
-                    name.push('_');
-                }
-                name.extend(c.to_lowercase());
-            }
-            name
+        other => snake(&format!("{other:?}")),
+    }
+}
+
+/// The name of a window function.
+pub fn window_name(func: WindowFunc) -> String {
+    match func {
+        WindowFunc::Aggregate(AggregateFunc::CountStar) => "count".to_string(),
+        WindowFunc::Aggregate(func) => snake(&format!("{func:?}")),
+        other => snake(&format!("{other:?}")),
+    }
+}
+
+fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.extend(c.to_lowercase());
+    }
+    text
+}
+
+/// What the parts of an index are equal to, as FORMAT=TREE writes it: ` (a=t.b, b=5)`. Empty if the index is read by several ranges.
+pub fn describe_lookup(found: &IndexAccess, table: &TableDef, fields: &[Field]) -> String {
+    let [range] = &found.ranges[..] else { return String::new() };
+    let parts = table.indexes[found.index].parts.iter().zip(&range.prefix);
+    let equal: Vec<String> = parts.map(|(part, value)| format!("{}={}", table.columns[part.column].name, describe(value, fields))).collect();
+    if equal.is_empty() { String::new() } else { format!(" ({})", equal.join(", ")) }
+}
+
+/// The fields of a relation; one without a name is called what it is made of.
+fn named(rel: &Rel) -> Vec<Field> {
+    if rel.fields.iter().all(|field| !field.name.is_empty()) {
+        return rel.fields.clone();
+    }
+    let texts: Vec<String> = stack::ensure(|| match &rel.kind {
+        RelKind::Project { input, exprs } => {
+            let below = named(input);
+            exprs.iter().map(|e| describe(e, &below)).collect()
+        }
+        RelKind::Aggregate { input, groups, aggregates, .. } => {
+            let below = named(input);
+            groups.iter().map(|e| describe(e, &below)).chain(aggregates.iter().map(|a| aggregate_text(a, &below))).collect()
+        }
+        RelKind::Window { input, windows } => {
+            let below = named(input);
+            below.iter().map(column_name).chain(windows.iter().map(|w| window_text(w, &below))).collect()
+        }
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } | RelKind::Distinct { input } => {
+            named(input).iter().map(column_name).collect()
+        }
+        _ => Vec::new(),
+    });
+    let mut fields = rel.fields.clone();
+    for (field, text) in fields.iter_mut().zip(texts) {
+        if field.name.is_empty() {
+            field.name = text.into();
         }
     }
+    fields
+}
+
+fn aggregate_text(aggregate: &Aggregate, fields: &[Field]) -> String {
+    let name = aggregate_name(aggregate.func);
+    if aggregate.func == AggregateFunc::CountStar {
+        return name;
+    }
+    let args: Vec<String> = aggregate.args.iter().map(|e| describe(e, fields)).collect();
+    format!("{name}({}{})", if aggregate.distinct { "distinct " } else { "" }, args.join(", "))
+}
+
+fn window_text(window: &WindowExpr, fields: &[Field]) -> String {
+    let list = |exprs: &[Expr]| exprs.iter().map(|e| describe(e, fields)).collect::<Vec<_>>().join(", ");
+    let mut over = Vec::new();
+    if !window.partition_by.is_empty() {
+        over.push(format!("PARTITION BY {}", list(&window.partition_by)));
+    }
+    if !window.order_by.is_empty() {
+        over.push(format!("ORDER BY {}", describe_keys(&window.order_by, fields)));
+    }
+    format!("{}({}) OVER ({})", window_name(window.func), list(&window.args), over.join(" "))
+}
+
+/// What rows are ordered by.
+pub fn describe_keys(keys: &[SortKey], fields: &[Field]) -> String {
+    keys.iter().map(|k| format!("{}{}", describe(&k.expr, fields), if k.desc { " DESC" } else { "" })).collect::<Vec<_>>().join(", ")
 }
 
 /// A plan as an indented tree.
@@ -113,11 +196,8 @@ fn tree(rel: &Rel, depth: usize, text: &mut String) {
 
 /// An operator of a plan, without what it stands on.
 pub fn describe_operator(rel: &Rel) -> String {
-    let input_fields: Vec<Field> = rel.inputs().iter().flat_map(|input| input.fields.clone()).collect();
+    let input_fields: Vec<Field> = rel.inputs().into_iter().flat_map(named).collect();
     let exprs = |items: &[Expr]| items.iter().map(|e| describe(e, &input_fields)).collect::<Vec<_>>().join(", ");
-    let keys = |keys: &[super::SortKey]| {
-        keys.iter().map(|k| format!("{}{}", describe(&k.expr, &input_fields), if k.desc { " DESC" } else { "" })).collect::<Vec<_>>().join(", ")
-    };
     match &rel.kind {
         RelKind::Scan { alias, lock, .. } => format!("Table scan on {alias}{}", if lock.is_some() { " (locking)" } else { "" }),
         RelKind::Virtual { table, .. } => format!("Table scan on {}.{}", table.schema, table.name),
@@ -134,33 +214,21 @@ pub fn describe_operator(rel: &Rel) -> String {
             on.as_ref().map_or_else(|| name.to_string(), |on| format!("{name}: {}", describe(on, &rel.fields)))
         }
         RelKind::Aggregate { groups, aggregates, rollup, .. } => {
-            let aggregates: Vec<String> = aggregates
-                .iter()
-                .map(|a| {
-                    let distinct = if a.distinct { "distinct " } else { "" };
-                    if a.func == AggregateFunc::CountStar { aggregate_name(a.func) } else { format!("{}({distinct}{})", aggregate_name(a.func), exprs(&a.args)) }
-                })
-                .collect();
+            let aggregates: Vec<String> = aggregates.iter().map(|a| aggregate_text(a, &input_fields)).collect();
             let by = if groups.is_empty() { String::new() } else { format!(" by {}", exprs(groups)) };
             format!("Aggregate: {}{by}{}", aggregates.join(", "), if *rollup { " with rollup" } else { "" })
         }
         RelKind::Window { windows, .. } => {
-            let windows: Vec<String> = windows
-                .iter()
-                .map(|w| {
-                    let name = match w.func {
-                        WindowFunc::Aggregate(func) => aggregate_name(func),
-                        other => format!("{other:?}").to_lowercase(),
-                    };
-                    format!("{name}({}) over (partition by {} order by {})", exprs(&w.args), exprs(&w.partition_by), keys(&w.order_by))
-                })
-                .collect();
-            format!("Window: {}", windows.join(", "))
+            let windows: Vec<String> = windows.iter().map(|w| window_text(w, &input_fields)).collect();
+            format!("Window aggregate: {}", windows.join(", "))
         }
-        RelKind::Sort { keys: by, .. } => format!("Sort: {}", keys(by)),
+        RelKind::Sort { keys: by, .. } => format!("Sort: {}", describe_keys(by, &input_fields)),
         RelKind::Limit { offset, count, .. } => {
             let value = |e: &Option<Expr>| e.as_ref().map_or_else(|| "all".to_string(), |e| describe(e, &[]));
-            format!("Limit/Offset: {}/{}", value(count), offset.as_ref().map_or_else(|| "0".to_string(), |e| describe(e, &[])))
+            match offset {
+                None => format!("Limit: {} row(s)", value(count)),
+                Some(_) => format!("Limit/Offset: {}/{} row(s)", value(count), value(offset)),
+            }
         }
         RelKind::Distinct { .. } => "Distinct".to_string(),
         RelKind::SetOperation { op, all, .. } => {

@@ -1,10 +1,13 @@
 //! Bound expressions.
 
+use std::sync::Arc;
+
 use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::{ExprType, Rel};
 use crate::functions::FuncId;
 use crate::parse::ast::VariableScope;
+use crate::routine::StoredFunction;
 use crate::stack;
 
 /// A typed expression over the row of the operator that holds it.
@@ -43,6 +46,8 @@ pub enum ExprKind {
     SystemVar { scope: Option<VariableScope>, name: Str },
     /// A scalar function or arithmetic, bit and string operator.
     Call { func: FuncId, args: Vec<Expr> },
+    /// A call of a stored function; `name` is what errors call its result.
+    Stored { function: Arc<StoredFunction>, name: Str, args: Vec<Expr> },
     /// A comparison of two scalars, done as `by` says whatever the operands' own types.
     Compare { op: CompareOp, by: CompareBy, left: Box<Expr>, right: Box<Expr> },
     /// Conjunction of at least two conditions.
@@ -265,6 +270,16 @@ impl Expr {
         match &self.kind {
             ExprKind::AssignUserVar { .. } => true,
             ExprKind::Call { func, .. } => func.is_volatile(),
+            ExprKind::Stored { function, .. } => function.is_volatile(),
+            _ => false,
+        }
+    }
+
+    /// This node, whatever its operands are, is a subquery, or a function that runs queries.
+    pub fn runs_query_itself(&self) -> bool {
+        match &self.kind {
+            ExprKind::Subquery(_) => true,
+            ExprKind::Stored { function, .. } => function.runs_queries(),
             _ => false,
         }
     }
@@ -292,6 +307,7 @@ impl Expr {
                 ExprKind::Column(_) | ExprKind::AssignUserVar { .. } | ExprKind::Subquery(_) | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_) => false,
                 ExprKind::UserVar(_) => false,
                 ExprKind::Call { func, .. } => !func.is_volatile(),
+                ExprKind::Stored { function, .. } => !function.is_volatile(),
                 _ => true,
             };
         });

@@ -6,6 +6,7 @@ mod access;
 mod cte;
 mod display;
 mod expr;
+mod implied;
 mod joins;
 mod merge;
 mod query;
@@ -19,8 +20,9 @@ mod wanted;
 pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access};
 #[cfg(test)]
 pub use display::describe_rel;
-pub use display::{describe as describe_expr, describe_operator};
+pub use display::{describe as describe_expr, describe_keys, describe_lookup, describe_operator, window_name};
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
+pub use implied::implied_constants;
 pub use joins::{JoinGraph, JoinedTable};
 pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
@@ -28,6 +30,6 @@ pub use rel::{
     IndexChoice,     Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,
     WindowFunc,
 };
-pub use selectivity::{column_share, selectivity};
+pub use selectivity::{column_share, rows_in_ranges, selectivity, selectivity_by_indexes};
 pub use types::{Coercibility, ExprType};
 pub use wanted::Wanted;

@@ -141,8 +141,8 @@ pub enum RelKind {
     /// The inputs have the output's types already. INTERSECT and EXCEPT have two, UNION two or more.
     SetOperation { op: SetOperator, all: bool, inputs: Vec<Rel> },
     /// WITH RECURSIVE: `anchor`, then `step` over the rows of the previous round until it gives none.
-    /// `distinct`: UNION, so rows seen before are dropped.
-    RecursiveCte { id: usize, anchor: Box<Rel>, step: Box<Rel>, distinct: bool },
+    /// `distinct`: UNION, so rows seen before are dropped. `strict`: a text of `step` that is too long for its column is an error; otherwise it is cut.
+    RecursiveCte { id: usize, anchor: Box<Rel>, step: Box<Rel>, distinct: bool, strict: bool },
     /// Inside `step`: the previous round's rows of the recursion `id`.
     CteScan { id: usize, name: Str },
     /// The rows of a common table expression that are made once in a query, whichever of the operators of this `id` asks for them first. Each has the plan,

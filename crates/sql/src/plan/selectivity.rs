@@ -1,12 +1,13 @@
-//! Which share of a table's rows satisfies a condition: from the histograms of its columns, and MySQL's guesses where there is none.
+//! Which share of a table's rows satisfies a condition: from the histograms of its columns, from what their indexes have, and MySQL's guesses where there
+//! is neither.
 
 use std::cmp::Ordering;
 
-use highkey_table::{Histogram, Table};
+use highkey_table::{Histogram, KeyRange, Table};
 use highkey_types::Value;
 
-use super::access::usable;
-use super::ranges::{Key, key};
+use super::access::{index_access, usable};
+use super::ranges::{Key, key, key_ranges};
 use super::{CompareBy, CompareOp, Expr, ExprKind};
 use crate::expr::{EvalContext, eval};
 
@@ -18,14 +19,30 @@ const BETWEEN: f64 = 0.1111;
 /// The share of the table's rows that satisfy `filter`, between 0 and 1; `filter` is over a row whose field i is table column `columns[i]`.
 /// Conditions on different columns are taken for independent.
 pub fn selectivity(filter: &Expr, table: &Table, columns: &[usize], cx: &mut dyn EvalContext) -> f64 {
-    Estimate { table, columns, cx }.of(filter).clamp(0.0, 1.0)
+    Estimate { table, columns, cx, asks_indexes: false }.of(filter).clamp(0.0, 1.0)
+}
+
+/// The same, by the indexes of columns without histograms, too.
+pub fn selectivity_by_indexes(filter: &Expr, table: &Table, columns: &[usize], cx: &mut dyn EvalContext) -> f64 {
+    Estimate { table, columns, cx, asks_indexes: true }.of(filter).clamp(0.0, 1.0)
+}
+
+/// Ranges of an index that are asked for their rows: each takes two descents, and a look at a dozen pages of each level.
+const MOST_ASKED: usize = 16;
+
+/// About how many rows ranges of an index have, by the pages above them; None if they are too many to ask.
+pub fn rows_in_ranges(table: &Table, index: usize, ranges: &[KeyRange]) -> Option<u64> {
+    if ranges.len() > MOST_ASKED {
+        return None;
+    }
+    ranges.iter().map(|range| table.estimate_range(index, range).ok()).sum()
 }
 
 /// The share that satisfy what `filter` says of table column `column` alone; None if it has no histogram, or `filter` says nothing of it.
 pub fn column_share(filter: &Expr, table: &Table, columns: &[usize], column: usize, cx: &mut dyn EvalContext) -> Option<f64> {
     table.histogram(column)?;
     let conditions: Vec<&Expr> = filter.conjuncts().iter().filter(|c| subject(c).is_some_and(|i| columns.get(i) == Some(&column))).collect();
-    (!conditions.is_empty()).then(|| Estimate { table, columns, cx }.conjunction(conditions).clamp(0.0, 1.0))
+    (!conditions.is_empty()).then(|| Estimate { table, columns, cx, asks_indexes: false }.conjunction(conditions).clamp(0.0, 1.0))
 }
 
 /// The column that a condition compares with something known.
@@ -46,6 +63,7 @@ struct Estimate<'a> {
     table: &'a Table,
     columns: &'a [usize],
     cx: &'a mut dyn EvalContext,
+    asks_indexes: bool,
 }
 
 impl Estimate<'_> {
@@ -73,7 +91,7 @@ impl Estimate<'_> {
                     let other = conditions.swap_remove(at);
                     match self.histogram(column) {
                         Some(histogram) => (self.single(condition) + self.single(other) - (1.0 - histogram.null_fraction())).max(0.0),
-                        None => BETWEEN,
+                        None => self.by_index(column, &[condition, other]).unwrap_or(BETWEEN),
                     }
                 }
                 None => self.of(condition),
@@ -84,6 +102,11 @@ impl Estimate<'_> {
 
     fn single(&mut self, condition: &Expr) -> f64 {
         let Some(column) = subject(condition) else { return 1.0 };
+        if self.histogram(column).is_none()
+            && let Some(share) = self.by_index(column, &[condition])
+        {
+            return share;
+        }
         match &condition.kind {
             ExprKind::Compare { op, by, left, right } => {
                 let (op, value) = if left.as_column() == Some(column) { (*op, right) } else { (op.flip(), left) };
@@ -113,6 +136,18 @@ impl Estimate<'_> {
     fn histogram(&self, column: usize) -> Option<std::sync::Arc<Histogram>> {
         // A field that is no column of the table is its hidden row id.
         self.columns.get(column).filter(|&&c| c < self.table.columns().len()).and_then(|&c| self.table.histogram(c))
+    }
+
+    /// By an index that begins with the column; None if there is none that answers the conditions.
+    fn by_index(&mut self, column: usize, conditions: &[&Expr]) -> Option<f64> {
+        let column = *self.columns.get(column).filter(|_| self.asks_indexes)?;
+        let def = self.table.def();
+        let leads = |index: &usize| def.indexes[*index].parts.first().is_some_and(|part| part.column == column && part.prefix.is_none());
+        let filter = Expr::and(conditions.iter().map(|condition| (*condition).clone()))?;
+        let access = (0..def.indexes.len()).filter(leads).find_map(|index| index_access(&filter, def, self.columns, index))?;
+        let ranges = key_ranges(&access, def, self.cx).ok()?;
+        let rows = rows_in_ranges(self.table, access.index, &ranges)?;
+        Some((rows as f64 / self.table.row_count_estimate().ok()?.max(1) as f64).min(1.0))
     }
 
     /// By the column's histogram; None if there is none for this comparison.

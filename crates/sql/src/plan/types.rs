@@ -124,8 +124,18 @@ impl ExprType {
             TypeKind::Text | TypeKind::Blob => 65_535,
             TypeKind::MediumText | TypeKind::MediumBlob => 16_777_215,
             TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => u32::MAX,
+            _ if self.ty.is_integer() => self.integer_length(),
             _ => self.ty.display_length(),
         }
+    }
+
+    /// Characters of an integer. The display width of `tinyint(1)` and of ZEROFILL does not limit a column; that of an expression is what it may have.
+    pub fn integer_length(&self) -> u32 {
+        if self.ty.kind != TypeKind::TinyInt && !self.ty.zerofill {
+            return self.ty.display_length();
+        }
+        let plain = ColumnType { width: 0, ..self.ty.clone() };
+        plain.display_length().max(u32::from(self.ty.width))
     }
 
     /// Digits before the point and after it, as MySQL counts them for DECIMAL arithmetic.

@@ -23,7 +23,7 @@ impl Expr {
             | ExprKind::IsNull { expr: e, .. }
             | ExprKind::IsTruth { expr: e, .. }
             | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
+            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
             ExprKind::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
@@ -54,7 +54,7 @@ impl Expr {
             | ExprKind::IsNull { expr: e, .. }
             | ExprKind::IsTruth { expr: e, .. }
             | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
+            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
             ExprKind::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
@@ -114,10 +114,10 @@ impl Expr {
         });
     }
 
-    /// There is a subquery in it.
+    /// There is a subquery in it, or a function that runs queries.
     pub fn has_subquery(&self) -> bool {
         let mut found = false;
-        self.walk(&mut |e| found |= matches!(e.kind, ExprKind::Subquery(_)));
+        self.walk(&mut |e| found |= e.runs_query_itself());
         found
     }
 }

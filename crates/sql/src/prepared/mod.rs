@@ -196,8 +196,8 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
-            | Statement::CreateRoutine(_) | Statement::AlterRoutine { .. } | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::LockInstance | Statement::UnlockInstance | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
+            | Statement::CreateRoutine(_) | Statement::CreateTrigger(_) | Statement::AlterRoutine { .. } | Statement::CreateEvent(_) | Statement::AlterEvent(_) | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
             | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());
             }
@@ -263,7 +263,7 @@ impl Session {
         if let Some(plan) = self.cached_plan(statement).await? {
             self.count_prepared(&statement.parsed.statement);
             let instance = self.state.instance.clone();
-            let admission = instance.admission();
+            let admission = self.admission(&instance);
             return match &plan.plan {
                 Plan::Query(bound, fast) => {
                     self.note_hints(&bound.hints);
@@ -477,7 +477,8 @@ fn plan_depends_on_values(plan: &Plan) -> bool {
         Plan::Insert(bound) => {
             let rows = if let bind::BoundSource::Rows(rows) = &bound.source { rows.as_slice() } else { &[] };
             let values = rows.iter().flatten().filter_map(RowValue::expr);
-            values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).for_each(|e| e.walk(&mut note));
+            let checks = bound.check.iter().map(|check| &check.condition);
+            values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).chain(checks).for_each(|e| e.walk(&mut note));
         }
         Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
         Plan::Delete(BoundDelete::Single(single)) => single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).for_each(|e| e.walk(&mut note)),
@@ -490,6 +491,8 @@ fn depends_on_values(e: &Expr) -> bool {
     match &e.kind {
         // Of the type of their value.
         ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. } => true,
+        // It may be another one by then.
+        ExprKind::Stored { .. } => true,
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
         ExprKind::Subquery(subquery) => {
@@ -507,13 +510,14 @@ fn depends_on_values(e: &Expr) -> bool {
     }
 }
 
-/// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century
-/// or for a date. Bytes beside a latin1 text are characters of that.
+/// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century,
+/// for a date or for a time of day, which a date has too. Bytes beside a latin1 text are characters of that.
 fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
     let text = param.ty.ty.is_string() && !matches!(by, CompareBy::Text(_));
     let stored = match other.ty.ty.kind {
         TypeKind::Year => true,
         TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) => param.ty.ty.is_number(),
+        TypeKind::Time(_) => param.ty.ty.is_number() || matches!(param.ty.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_)),
         _ => false,
     };
     let bytes = param.ty.ty.is_string() && param.ty.ty.charset() == Charset::Binary && matches!(by, CompareBy::Text(collation) if collation.charset == Charset::Latin1);

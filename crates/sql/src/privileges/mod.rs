@@ -20,7 +20,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{AccountName, Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants, UserDef};
+use highkey_table::{AccountName, Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, RoutineKind, TableGrants, UserDef};
 use highkey_types::{Collation, MySqlError, errors};
 
 pub use roles::{RoleSettings, grants_with_roles, quoted_role, quoted_roles, role_name, with_roles_of_roles};
@@ -145,14 +145,14 @@ impl Access {
     }
 
     /// What it may do with a stored routine.
-    pub fn routine(&self, schema: &str, name: &str) -> Privileges {
-        let granted = self.grants().routines.get(schema).and_then(|routines| routines.get(&name.to_lowercase()));
+    pub fn routine(&self, kind: RoutineKind, schema: &str, name: &str) -> Privileges {
+        let granted = self.grants().routines(kind).get(schema).and_then(|routines| routines.get(&name.to_lowercase()));
         self.schema(schema).and(granted.copied().unwrap_or_default())
     }
 
     /// Error 1370.
-    pub fn check_routine(&self, wanted: Privileges, schema: &str, name: &str) -> Result<(), MySqlError> {
-        let missing = wanted.without(self.routine(schema, name));
+    pub fn check_routine(&self, wanted: Privileges, kind: RoutineKind, schema: &str, name: &str) -> Result<(), MySqlError> {
+        let missing = wanted.without(self.routine(kind, schema, name));
         if missing.is_empty() {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Access {
     pub fn sees_schema(&self, schema: &str) -> bool {
         self.schema(schema).has_any(Privileges::OF_SCHEMA.and(Privileges::SHOW_DATABASES).and(Privileges::GRANT))
             || self.grants().tables.contains_key(schema)
-            || self.grants().routines.contains_key(schema)
+            || RoutineKind::GRANTED.into_iter().any(|kind| self.grants().routines(kind).contains_key(schema))
     }
 
     /// The table is listed: it may do something with it.

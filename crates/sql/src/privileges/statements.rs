@@ -1,6 +1,6 @@
 //! What statements ask of their account, other than for the tables that they read and change rows of: those the binder checks.
 
-use highkey_table::Privileges;
+use highkey_table::{Privileges, RoutineKind};
 use highkey_types::{MySqlError, errors};
 
 use super::Access;
@@ -38,11 +38,18 @@ impl SessionState {
         name.current || (name.user == self.client.account_user && name.host.eq_ignore_ascii_case(&self.client.account_host))
     }
 
+    /// Error 1227 for a definer that is somebody else.
+    fn check_definer(&self, access: &Access, definer: Option<&UserName>) -> Result<(), MySqlError> {
+        if definer.is_none_or(|definer| self.is_own(definer)) { Ok(()) } else { access.check_dynamic("SET_USER_ID") }
+    }
+
     /// What SHOW and DESCRIBE ask for. Lists leave out what may not be seen, and ask for nothing.
     pub(crate) fn check_show(&self, show: &Show) -> Result<(), MySqlError> {
         let Some(access) = self.access() else { return Ok(()) };
         match &show.what {
-            ShowWhat::Tables { schema, .. } | ShowWhat::TableStatus { schema } | ShowWhat::Triggers { schema } | ShowWhat::Events { schema } => {
+            ShowWhat::Events { schema } => access.check_schema(Privileges::EVENT, &self.schema_of(schema.as_deref())?),
+            ShowWhat::CreateOther { kind, name } if kind == "EVENT" => access.check_schema(Privileges::EVENT, &self.schema_of(name.schema.as_deref())?),
+            ShowWhat::Tables { schema, .. } | ShowWhat::TableStatus { schema } | ShowWhat::Triggers { schema } => {
                 let schema = self.schema_of(schema.as_deref())?;
                 if access.sees_schema(&schema) { Ok(()) } else { Err(access.schema_denied(&schema)) }
             }
@@ -68,7 +75,7 @@ impl SessionState {
             ShowWhat::BinaryLogs | ShowWhat::BinaryLogStatus | ShowWhat::ReplicaStatus { .. } => {
                 access.check_global(Privileges::SUPER.and(Privileges::REPLICATION_CLIENT), "SUPER, REPLICATION CLIENT")
             }
-            ShowWhat::BinlogEvents { .. } | ShowWhat::Replicas => access.check_global(Privileges::REPLICATION_SLAVE, "REPLICATION SLAVE"),
+            ShowWhat::BinlogEvents { .. } | ShowWhat::RelaylogEvents { .. } | ShowWhat::Replicas => access.check_global(Privileges::REPLICATION_SLAVE, "REPLICATION SLAVE"),
             _ => Ok(()),
         }
     }
@@ -207,15 +214,39 @@ impl Session {
                     _ => Ok(()),
                 }
             }
-            Statement::AlterRoutine { name, .. } | Statement::DropProgram { kind: StoredProgram::Procedure, name, .. } => {
-                access.check_routine(Privileges::ALTER_ROUTINE, &state.schema_of(name.schema.as_deref())?, &name.name)
+            Statement::CreateEvent(create) => {
+                state.check_definer(access, create.definer.as_ref())?;
+                access.check_schema(Privileges::EVENT, &state.schema_of(create.name.schema.as_deref())?)
+            }
+            Statement::AlterEvent(alter) => {
+                state.check_definer(access, alter.definer.as_ref())?;
+                let mut names = std::iter::once(&alter.name).chain(&alter.renamed);
+                names.try_for_each(|name| access.check_schema(Privileges::EVENT, &state.schema_of(name.schema.as_deref())?))
+            }
+            Statement::AlterRoutine { kind, name, .. } => {
+                access.check_routine(Privileges::ALTER_ROUTINE, *kind, &state.schema_of(name.schema.as_deref())?, &name.name)
+            }
+            Statement::DropProgram { kind: kind @ (StoredProgram::Procedure | StoredProgram::Function), name, .. } => {
+                let kind = if *kind == StoredProgram::Procedure { RoutineKind::Procedure } else { RoutineKind::Function };
+                access.check_routine(Privileges::ALTER_ROUTINE, kind, &state.schema_of(name.schema.as_deref())?, &name.name)
+            }
+            Statement::CreateTrigger(create) => {
+                table(Privileges::TRIGGER, &create.table)?;
+                state.check_definer(access, create.definer.as_ref())
+            }
+            Statement::DropProgram { kind: StoredProgram::Trigger, name, .. } => {
+                let schema = state.schema_of(name.schema.as_deref())?;
+                match state.instance.database().catalog().trigger(&schema, &name.name) {
+                    Some((table, _)) => access.check_table(Privileges::TRIGGER, &schema, &table.def().name),
+                    None => Ok(()),
+                }
             }
             Statement::DropProgram { kind, name, .. } => {
                 let schema = state.schema_of(name.schema.as_deref())?;
                 let wanted = match kind {
-                    StoredProgram::Procedure | StoredProgram::Function => Privileges::ALTER_ROUTINE,
                     StoredProgram::Trigger => Privileges::TRIGGER,
                     StoredProgram::Event => Privileges::EVENT,
+                    StoredProgram::Procedure | StoredProgram::Function => Privileges::ALTER_ROUTINE,
                 };
                 access.check_schema(wanted, &schema)
             }
@@ -249,6 +280,7 @@ impl Session {
             }
             Statement::Maintain { operation, tables, .. } => state.check_maintain(access, *operation, tables),
             Statement::Histogram { tables, .. } => state.check_maintain(access, Maintenance::Analyze, tables),
+            Statement::LockInstance | Statement::UnlockInstance if !access.has_dynamic("BACKUP_ADMIN") => Err(errors::specific_access_denied_error("BACKUP_ADMIN")),
             Statement::Shutdown => access.check_global(Privileges::SHUTDOWN, "SHUTDOWN"),
             Statement::Reset | Statement::ResetBinaryLogs { .. } => access.check_global(Privileges::RELOAD, "RELOAD"),
             Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::Binlog(_) => access.check_dynamic("BINLOG_ADMIN"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use highkey_table::{AccountName, Grants, Privileges, UserDef};
+use highkey_table::{AccountName, Grants, Privileges, RoutineKind, UserDef};
 
 use super::{Access, quoted_roles};
 use crate::parse::print::quote;
@@ -62,11 +62,21 @@ pub fn grant_statements(account: &UserDef, grants: &Grants, roles: &BTreeSet<Acc
             lines.push(format!("GRANT {granted} ON {}.{} TO {grantee}{}", quote(schema), quote(table), option(of_table.table.has(Privileges::GRANT))));
         }
     }
-    for (schema, routines) in &grants.routines {
-        for (routine, granted) in routines {
-            let on = format!("PROCEDURE {}.{}", quote(schema), quote(routine));
-            lines.push(format!("GRANT {} ON {on} TO {grantee}{}", list(*granted), option(granted.has(Privileges::GRANT))));
+    for kind in RoutineKind::GRANTED {
+        for (schema, routines) in grants.routines(kind) {
+            for (routine, granted) in routines {
+                let on = format!("{} {}.{}", kind.name(), quote(schema), quote(routine));
+                lines.push(format!("GRANT {} ON {on} TO {grantee}{}", list(*granted), option(granted.has(Privileges::GRANT))));
+            }
         }
+    }
+    let mut proxied: Vec<&AccountName> = grants.proxied.iter().collect();
+    // As MySQL orders accounts: those of one host first, everybody, who has no name, last.
+    proxied.sort_by_key(|proxied| (proxied.user.is_empty(), proxied.host.contains('%')));
+    for proxied in proxied {
+        let of = self::account(&proxied.user, &proxied.host);
+        let to = self::account(&account.user, &account.host);
+        lines.push(format!("GRANT PROXY ON {of} TO {to}{}", option(grants.proxied_grantable.contains(proxied))));
     }
     for (roles, option) in [(roles, ""), (&grants.administered, " WITH ADMIN OPTION")] {
         if !roles.is_empty() {
@@ -96,6 +106,8 @@ mod tests {
         tables.insert("s".into(), TableGrants { table: Privileges::INSERT, columns });
         let role = |user: &str, host: &str| AccountName { user: user.into(), host: host.into() };
         grants.administered = [role("b", "%"), role("a", "localhost")].into();
+        grants.proxied = [role("", ""), role("x", "%"), role("y", "localhost")].into();
+        grants.proxied_grantable = [role("x", "%")].into();
         let user = UserDef {
             user: "u".into(),
             host: "localhost".into(),
@@ -114,6 +126,9 @@ mod tests {
                 "GRANT SELECT, INSERT ON `e%`.* TO `u`@`localhost` WITH GRANT OPTION",
                 "GRANT SELECT (`id`), INSERT, UPDATE (`id`, `t_id`) ON `d`.`s` TO `u`@`localhost`",
                 "GRANT ALL PRIVILEGES ON `d`.`t` TO `u`@`localhost` WITH GRANT OPTION",
+                "GRANT PROXY ON 'y'@'localhost' TO 'u'@'localhost'",
+                "GRANT PROXY ON 'x'@'%' TO 'u'@'localhost' WITH GRANT OPTION",
+                "GRANT PROXY ON ''@'' TO 'u'@'localhost'",
                 "GRANT `c`@`%` TO `u`@`localhost`",
                 "GRANT `a`@`localhost`,`b`@`%` TO `u`@`localhost` WITH ADMIN OPTION",
             ]

@@ -344,8 +344,7 @@ impl Applier {
     /// Makes the session what the source's was.
     fn adopt(&mut self, cx: &StatementContext) -> Result<(), MySqlError> {
         if let Some(bits) = cx.sql_mode {
-            // A replica takes tables of any engine.
-            let modes = SqlModes::of_known_bits(bits & !SqlModes::NO_ENGINE_SUBSTITUTION);
+            let modes = SqlModes::of_known_bits(bits);
             self.set("sql_mode", VarValue::Text(modes.to_string().into()));
         }
         if let Some((client, connection, server)) = cx.charsets {

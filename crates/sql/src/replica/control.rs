@@ -15,6 +15,9 @@ pub trait ReplicaControl: Send + Sync {
 
     /// The channel as it is now; None: there is no source.
     fn status(&self) -> Option<ReplicaStatus>;
+
+    /// What is not applied, be there a source or not.
+    fn filters(&self) -> Vec<ReplicaFilter>;
 }
 
 /// Whether one of the two threads runs.
@@ -54,14 +57,45 @@ pub struct ReplicaFailure {
     pub at_micros: i64,
 }
 
+/// A rule of CHANGE REPLICATION FILTER.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaFilter {
+    /// `REPLICATE_DO_DB`.
+    pub name: &'static str,
+    /// As SHOW REPLICA STATUS shows it.
+    pub rule: String,
+    /// It is an option of the server, not a statement's.
+    pub by_option: bool,
+    /// Microseconds since 1970; 0: not known.
+    pub since_micros: i64,
+}
+
+/// A transaction of the source, where one of the replica's threads has it. Times are microseconds since 1970; 0: none, or not known.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaTransaction {
+    /// ANONYMOUS for one without; empty for no transaction.
+    pub gtid: String,
+    /// When the server that ran it first committed it, and when the source did: MySQL 8.0 says so.
+    pub original_commit_micros: i64,
+    pub immediate_commit_micros: i64,
+    pub started_micros: i64,
+    pub ended_micros: i64,
+}
+
+impl ReplicaTransaction {
+    /// The transaction is over at that time; there is none now. Returns it.
+    pub fn end(&mut self, micros: i64) -> ReplicaTransaction {
+        ReplicaTransaction { ended_micros: micros, ..std::mem::take(self) }
+    }
+}
+
 /// One of those that apply transactions beside each other.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaWorker {
     /// Its connection id in the process list.
     pub thread: u64,
-    /// The transaction being applied; empty between two.
-    pub applying_gtid: String,
-    pub last_applied_gtid: String,
+    pub applying: ReplicaTransaction,
+    pub last_applied: ReplicaTransaction,
 }
 
 /// A channel, its settings and its progress. Texts are as SHOW REPLICA STATUS shows them.
@@ -95,12 +129,18 @@ pub struct ReplicaStatus {
     pub receiver_state: String,
     pub receiver_thread: u64,
     pub receiver_failure: ReplicaFailure,
+    /// The transaction that is being read.
+    pub queueing: ReplicaTransaction,
+    pub last_queued: ReplicaTransaction,
     /// What is durable here is acknowledged to the source.
     pub semi_sync: bool,
     pub applier: ThreadState,
     pub applier_state: String,
     pub applier_failure: ReplicaFailure,
     pub workers: Vec<ReplicaWorker>,
+    /// The transaction that is being given to a worker.
+    pub processing: ReplicaTransaction,
+    pub last_processed: ReplicaTransaction,
 
     /// The source's file that is being read, and the end of the last event read.
     pub read_file: String,
@@ -186,6 +226,20 @@ fn status_row(state: &SessionState, s: &ReplicaStatus) -> Vec<Value> {
     row
 }
 
+/// The rows of mysql.slave_master_info and slave_relay_log_info. A password is nobody's business, and there is no relay log.
+pub(crate) fn repository(state: &SessionState, table: &str) -> Vec<Vec<Value>> {
+    let Some(s) = state.instance.replica().and_then(|replica| replica.status()) else { return Vec::new() };
+    let on = |switch: bool| i(u64::from(switch));
+    if table == "slave_relay_log_info" {
+        return vec![vec![u(7), t(""), u(0), t(&s.applied_file), u(s.applied_position), i(s.delay), u(s.workers.len() as u64), u(1), t("")]];
+    }
+    let mut row = vec![u(27), t(&s.read_file), u(s.read_position), t(&s.host), t(&s.user), t(""), u(u64::from(s.port)), u(s.connect_retry)];
+    row.extend([on(s.ssl), t(&s.ssl_ca), t(&s.ssl_capath), t(&s.ssl_cert), t(&s.ssl_cipher), t(&s.ssl_key), on(s.ssl_verify), Value::Double(s.heartbeat_period)]);
+    row.extend([t(&s.bind), t(&s.ignore_server_ids), t(&s.source_uuid), u(s.retry_count), t(&s.ssl_crl), t(&s.ssl_crlpath), on(s.auto_position), t("")]);
+    row.extend([t(&s.tls_version), t(&s.public_key_path), on(s.get_public_key)]);
+    vec![row]
+}
+
 /// `261122 03:15:00`, empty for no error.
 fn stamp(state: &SessionState, failure: &ReplicaFailure) -> String {
     if failure.number == 0 {
@@ -195,18 +249,43 @@ fn stamp(state: &SessionState, failure: &ReplicaFailure) -> String {
     format!("{:02}{:02}{:02} {:02}:{:02}:{:02}", at.date.year % 100, at.date.month, at.date.day, at.hour, at.minute, at.second)
 }
 
-/// The rows of `performance_schema.replication_…`.
+/// The rows of `performance_schema.replication_applier_filters` and `…_global_filters`: there is one channel, which has what is set for all.
+pub(crate) fn filters(state: &SessionState, of_channel: bool) -> Vec<Vec<Value>> {
+    let Some(replica) = state.instance.replica().filter(|replica| !of_channel || replica.status().is_some()) else { return Vec::new() };
+    let row = |filter: &ReplicaFilter| {
+        let by = t(if filter.by_option { "STARTUP_OPTIONS" } else { "CHANGE_REPLICATION_FILTER" });
+        let rule = [t(filter.name), t(&filter.rule), by, moment(state, filter.since_micros)];
+        // How often a rule was asked is not counted.
+        if of_channel { [t("")].into_iter().chain(rule).chain([u(0)]).collect() } else { rule.to_vec() }
+    };
+    replica.filters().iter().map(row).collect()
+}
+
+/// In the session's time zone; 0 is MySQL's zero.
+fn moment(state: &SessionState, micros: i64) -> Value {
+    Value::DateTime(if micros == 0 { DateTime::default() } else { state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default()) })
+}
+
+/// What the tables of performance_schema show of the last transaction of a thread, and of the present one.
+fn transactions(state: &SessionState, last: &ReplicaTransaction, present: &ReplicaTransaction) -> Vec<Value> {
+    let commits = |of: &ReplicaTransaction| vec![t(&of.gtid), moment(state, of.original_commit_micros), moment(state, of.immediate_commit_micros), moment(state, of.started_micros)];
+    let mut row = commits(last);
+    row.push(moment(state, last.ended_micros));
+    row.extend(commits(present));
+    row
+}
+
+/// The rows of `performance_schema.replication_…`, but those of filters.
 pub(crate) fn performance_schema(state: &SessionState, table: &str) -> Vec<Vec<Value>> {
     let Some(s) = state.instance.replica().and_then(|replica| replica.status()) else { return Vec::new() };
-    let moment = |micros: i64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default()));
-    let failure = |f: &ReplicaFailure| vec![i(u64::from(f.number)), t(&f.message), if f.number == 0 { Value::DateTime(DateTime::default()) } else { moment(f.at_micros) }];
+    let failure = |f: &ReplicaFailure| vec![i(u64::from(f.number)), t(&f.message), moment(state, if f.number == 0 { 0 } else { f.at_micros })];
     let thread = |state: ThreadState, id: u64| if state == ThreadState::No { Value::Null } else { u(id) };
     let upper = |on: bool| t(if on { "YES" } else { "NO" });
     if table == "replication_applier_status_by_worker" {
         let worker = |(number, worker): (usize, &ReplicaWorker)| {
             let mut row = vec![t(""), u(number as u64 + 1), thread(s.applier, worker.thread), t(s.applier.service())];
             row.extend(failure(&s.applier_failure));
-            row.extend([t(&worker.last_applied_gtid), t(&worker.applying_gtid)]);
+            row.extend(transactions(state, &worker.last_applied, &worker.applying));
             row
         };
         return s.workers.iter().enumerate().map(worker).collect();
@@ -237,9 +316,17 @@ pub(crate) fn performance_schema(state: &SessionState, table: &str) -> Vec<Vec<V
         ],
         "replication_connection_status" => {
             let mut row = vec![t(""), t(""), t(&s.source_uuid), thread(s.receiver, s.receiver_thread), t(s.receiver.service()), u(s.heartbeats)];
-            row.push(if s.last_heartbeat_micros == 0 { Value::DateTime(DateTime::default()) } else { moment(s.last_heartbeat_micros) });
+            row.push(moment(state, s.last_heartbeat_micros));
             row.push(t(&s.received_gtids));
             row.extend(failure(&s.receiver_failure));
+            row.extend(transactions(state, &s.last_queued, &s.queueing));
+            row
+        }
+        // It has no connection of its own.
+        "replication_applier_status_by_coordinator" => {
+            let mut row = vec![t(""), Value::Null, t(s.applier.service())];
+            row.extend(failure(&s.applier_failure));
+            row.extend(transactions(state, &s.last_processed, &s.processing));
             row
         }
         "replication_applier_configuration" => vec![t(""), i(s.delay)],

@@ -16,11 +16,11 @@ mod tolerance;
 mod tests;
 
 pub use applier::{Applier, BranchStatement, SourceTransaction, StatementContext};
-pub use control::{ReplicaControl, ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
+pub use control::{ReplicaControl, ReplicaFailure, ReplicaFilter, ReplicaStatus, ReplicaTransaction, ReplicaWorker, ThreadState};
 pub use event::{BodyReader, DUMMY_TABLE, Event, Query, TableMaps, kind as event_kind};
 pub use image::SourceColumn;
 pub use rows::{RowsChange, RowsKind, SourceTable};
 pub(crate) use replay::{Replay, begins_with_format};
-pub(crate) use control::{performance_schema, show_status};
+pub(crate) use control::{filters, performance_schema, repository, show_status};
 
 pub use crate::parse::ast::{ReplicaAction, ReplicaStatement, ReplicaThreads, SourceOptions, SourceValue};

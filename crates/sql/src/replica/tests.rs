@@ -498,6 +498,10 @@ impl ReplicaControl for Recorder {
         let failure = ReplicaFailure { number: 1062, message: "Duplicate".into(), at_micros: 1_700_000_000_000_000 };
         Some(ReplicaStatus { host: "h".into(), port: 3307, applier_failure: failure, receiver: ThreadState::Yes, applied_position: 99, heartbeat_period: 2.5, workers: vec![ReplicaWorker::default(); 2], ..ReplicaStatus::default() })
     }
+
+    fn filters(&self) -> Vec<ReplicaFilter> {
+        Vec::new()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -727,6 +731,10 @@ impl ReplicaControl for Applying {
         let applier = if at == 0 { ThreadState::No } else { ThreadState::Yes };
         Some(ReplicaStatus { applier, applied_file: "log.000002".into(), applied_position: at, ..ReplicaStatus::default() })
     }
+
+    fn filters(&self) -> Vec<ReplicaFilter> {
+        Vec::new()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -756,4 +764,85 @@ async fn a_session_waits_for_a_position_of_the_source() {
         applying.0.store(stops_at, Ordering::SeqCst);
         assert_eq!(waiter.await.unwrap(), answer);
     }
+}
+
+/// A replica in the middle of a transaction, if it has a source.
+struct Busy {
+    has_source: bool,
+}
+
+#[async_trait::async_trait]
+impl ReplicaControl for Busy {
+    async fn execute(&self, _: &ReplicaStatement) -> Result<Vec<highkey_types::Warning>, highkey_types::MySqlError> {
+        Ok(Vec::new())
+    }
+
+    fn status(&self) -> Option<ReplicaStatus> {
+        let transaction = |gtid: &str, from: i64| ReplicaTransaction {
+            gtid: gtid.into(),
+            original_commit_micros: from * 1_000_000,
+            immediate_commit_micros: from * 1_000_000 + 1,
+            started_micros: from * 1_000_000 + 2,
+            ended_micros: 0,
+        };
+        let mut read = transaction("u:1", 60);
+        let last_queued = read.end(60_000_003);
+        assert_eq!(read.gtid, "");
+        let worker = ReplicaWorker { thread: 5, applying: transaction("u:3", 120), last_applied: ReplicaTransaction::default() };
+        let processing = transaction("u:4", 180);
+        self.has_source.then(|| ReplicaStatus { applier: ThreadState::Yes, last_queued, queueing: read, workers: vec![worker], processing, ..ReplicaStatus::default() })
+    }
+
+    fn filters(&self) -> Vec<ReplicaFilter> {
+        vec![
+            ReplicaFilter { name: "REPLICATE_DO_DB", rule: "a,b".into(), by_option: true, since_micros: 1_000_000 },
+            ReplicaFilter { name: "REPLICATE_DO_TABLE", rule: String::new(), by_option: false, since_micros: 0 },
+        ]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_replication_does_is_in_performance_schema() {
+    for has_source in [false, true] {
+        let server = Server::new();
+        server.instance.set_replica(Arc::new(Busy { has_source }));
+        let mut client = server.client().await;
+        client.ok("SET time_zone = '+00:00'").await;
+        let mut rows = async |table: &str, columns: &str| {
+            let rows = client.rows(&format!("SELECT CONCAT_WS(' ', {columns}) FROM performance_schema.replication_{table}")).await;
+            rows.into_iter().flatten().collect::<Vec<String>>()
+        };
+        let set = "REPLICATE_DO_DB a,b STARTUP_OPTIONS 1970-01-01 00:00:01.000000";
+        let unset = "REPLICATE_DO_TABLE  CHANGE_REPLICATION_FILTER 0000-00-00 00:00:00.000000";
+        assert_eq!(rows("applier_global_filters", "filter_name, filter_rule, configured_by, active_since").await, [set, unset]);
+        let of_channel = rows("applier_filters", "filter_name, filter_rule, configured_by, active_since").await;
+        let queued = "last_queued_transaction, last_queued_transaction_original_commit_timestamp, last_queued_transaction_immediate_commit_timestamp, last_queued_transaction_start_queue_timestamp, last_queued_transaction_end_queue_timestamp, queueing_transaction, queueing_transaction_start_queue_timestamp";
+        let queued = rows("connection_status", queued).await;
+        let applying = rows("applier_status_by_worker", "last_applied_transaction, last_applied_transaction_end_apply_timestamp, applying_transaction, applying_transaction_original_commit_timestamp, applying_transaction_start_apply_timestamp").await;
+        let processing = rows("applier_status_by_coordinator", "service_state, last_processed_transaction, processing_transaction, processing_transaction_immediate_commit_timestamp").await;
+        if !has_source {
+            assert!(of_channel.is_empty() && queued.is_empty() && applying.is_empty() && processing.is_empty());
+            continue;
+        }
+        assert_eq!(of_channel, [set, unset]);
+        assert_eq!(queued, ["u:1 1970-01-01 00:01:00.000000 1970-01-01 00:01:00.000001 1970-01-01 00:01:00.000002 1970-01-01 00:01:00.000003  0000-00-00 00:00:00.000000"]);
+        assert_eq!(applying, [" 0000-00-00 00:00:00.000000 u:3 1970-01-01 00:02:00.000000 1970-01-01 00:02:00.000002"]);
+        assert_eq!(processing, ["ON  u:4 1970-01-01 00:03:00.000001"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_the_source_do_not_run_here() {
+    let (_server, mut client, mut applier) = setup().await;
+    let cx = StatementContext { schema: "d".into(), timestamp_micros: 1_700_000_000_000_000, time_zone: Some("+02:00".into()), ..StatementContext::default() };
+    applier.statement(&cx, b"CREATE DEFINER=`u`@`h` EVENT e ON SCHEDULE EVERY 1 DAY DO DO 1", None).await.unwrap();
+    let shown = "SELECT DEFINER, STATUS, TIME_ZONE, STARTS, EVENT_COMMENT FROM information_schema.EVENTS";
+    assert_eq!(client.rows(shown).await.concat(), ["u@h", "SLAVESIDE_DISABLED", "+02:00", "2023-11-15 00:13:20", ""]);
+    // The statement does not say who alters it.
+    applier.statement(&cx, b"ALTER EVENT e ENABLE COMMENT 'x'", None).await.unwrap();
+    assert_eq!(client.rows(shown).await.concat(), ["u@h", "SLAVESIDE_DISABLED", "+02:00", "2023-11-15 00:13:20", "x"]);
+    client.ok("ALTER EVENT e ENABLE").await;
+    assert_eq!(client.rows(shown).await.concat()[..2], ["root@localhost", "ENABLED"]);
+    applier.statement(&cx, b"DROP EVENT e", None).await.unwrap();
+    assert!(client.rows(shown).await.is_empty());
 }

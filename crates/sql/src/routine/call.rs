@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use highkey_table::{Privileges, RoutineDef, RoutineKind};
+use highkey_table::{Catalog, Privileges, RoutineDef, RoutineKind};
 use highkey_types::{MySqlError, Str, Value, errors};
 
 use super::run::Frame;
@@ -39,7 +39,7 @@ enum Out {
 }
 
 /// Routines call each other: each is polled with the stack that a level may take.
-struct Level<'a, T>(BoxFuture<'a, T>);
+pub(super) struct Level<'a, T>(pub BoxFuture<'a, T>);
 
 impl<T> Future for Level<'_, T> {
     type Output = T;
@@ -48,6 +48,20 @@ impl<T> Future for Level<'_, T> {
         let future = self.0.as_mut();
         stack::ensure(|| future.poll(cx))
     }
+}
+
+/// The session's variables while a routine runs.
+pub(crate) fn settings(def: &RoutineDef, catalog: &Catalog) -> [(VarId, VarValue); 6] {
+    let schema_collation = catalog.schema(&def.schema).map_or(def.schema_collation, |schema| schema.collation);
+    let wanted = [
+        ("sql_mode", SqlModes::of_known_bits(def.sql_mode).to_string()),
+        ("character_set_client", def.charset.name().to_owned()),
+        ("character_set_connection", def.collation.charset.name().to_owned()),
+        ("collation_connection", def.collation.name.to_owned()),
+        ("character_set_database", schema_collation.charset.name().to_owned()),
+        ("collation_database", schema_collation.name.to_owned()),
+    ];
+    wanted.map(|(name, value)| (variables::find(name).expect("in the table"), VarValue::Text(value.into())))
 }
 
 impl Session {
@@ -68,7 +82,7 @@ impl Session {
         let name = format!("{schema}.{}", call.name.name);
         let loaded = self.load_routine(kind, &schema, &call.name.name)?.ok_or_else(|| errors::sp_does_not_exist(kind.name(), &name))?;
         if let Some(access) = self.state.access() {
-            access.check_routine(Privileges::EXECUTE, &schema, &call.name.name)?;
+            access.check_routine(Privileges::EXECUTE, kind, &schema, &call.name.name)?;
         }
         let parameters = &loaded.program.parameters;
         if parameters.len() != call.args.len() {
@@ -93,12 +107,17 @@ impl Session {
     /// Error 1456, and 1436 for too many routines in each other.
     fn check_recursion(&self, def: &RoutineDef) -> Result<(), MySqlError> {
         let running = &self.routines.running;
-        let depth = running.iter().filter(|other| other.schema == def.schema && other.name == def.name).count() as u64;
+        let depth = running.iter().filter(|other| other.kind == Some(def.kind) && other.schema == def.schema && other.name == def.name).count() as u64;
         let limit = self.state.variables.u64("max_sp_recursion_depth");
         if depth > limit {
             return Err(errors::sp_recursion_limit(limit, &def.name));
         }
-        if running.len() >= MAX_RUNNING { Err(stack::overrun()) } else { Ok(()) }
+        self.check_depth()
+    }
+
+    /// Error 1436 for too many routines in each other.
+    pub(super) fn check_depth(&self) -> Result<(), MySqlError> {
+        if self.routines.running.len() >= MAX_RUNNING { Err(stack::overrun()) } else { Ok(()) }
     }
 
     /// The variables of the routine as it begins, and where OUT parameters go. Error 1414.
@@ -113,7 +132,7 @@ impl Session {
             if *mode != ParameterMode::In {
                 let out = match (&arg.kind, &*caller) {
                     (ExprKind::UserVar(name), _) => Out::Target(Target::User(name.clone())),
-                    (ExprKind::Param(index), Caller::Routine { locals, .. }) => Out::Target(Target::Local(locals[*index])),
+                    (ExprKind::Param(index), Caller::Routine { loaded, locals, .. }) if loaded.program.assigns(locals[*index]) => Out::Target(Target::Local(locals[*index])),
                     (ExprKind::Param(index), Caller::Session) => Out::Parameter(*index),
                     _ => {
                         // What is in it may be wrong in another way.
@@ -144,7 +163,7 @@ impl Session {
 
     /// From here on the session is where the routine is, with its modes and, unless it is the invoker's, its definer's rights. Errors 1370 and 1449:
     /// the session may be there all the same.
-    fn enter_routine(&mut self, def: &RoutineDef) -> Result<(), MySqlError> {
+    pub(super) fn enter_routine(&mut self, def: &RoutineDef) -> Result<(), MySqlError> {
         let client = &self.state.client;
         let (user, host) = (&*def.definer.0, &*def.definer.1);
         let other = !def.invoker && (client.unrestricted || (client.account_user.as_str(), client.account_host.as_str()) != (user, host));
@@ -152,6 +171,7 @@ impl Session {
             return Err(errors::no_such_user(user, host));
         }
         let mut running = Running {
+            kind: Some(def.kind),
             schema: def.schema.clone(),
             name: def.name.clone(),
             database: self.state.database.clone(),
@@ -160,16 +180,7 @@ impl Session {
             caller: None,
             handled: self.routines.handled.len(),
         };
-        let schema_collation = self.state.instance.database().catalog().schema(&def.schema).map_or(def.schema_collation, |schema| schema.collation);
-        let wanted = [
-            ("sql_mode", SqlModes::of_known_bits(def.sql_mode).to_string()),
-            ("character_set_client", def.charset.name().to_owned()),
-            ("character_set_connection", def.collation.charset.name().to_owned()),
-            ("collation_connection", def.collation.name.to_owned()),
-            ("character_set_database", schema_collation.charset.name().to_owned()),
-            ("collation_database", schema_collation.name.to_owned()),
-        ];
-        let values = wanted.map(|(name, value)| (variables::find(name).expect("in the table"), VarValue::Text(value.into())));
+        let values = settings(def, &self.state.instance.database().catalog());
         // What the routine sets of them goes with it, too.
         running.variables = values.iter().map(|(id, _)| (*id, self.state.variables.get(*id).clone())).collect();
         self.set_variables(values.into_iter());
@@ -181,7 +192,8 @@ impl Session {
         self.routines.running.push(running);
         // As in MySQL the definer has to have the right, too.
         match self.state.access() {
-            Some(access) if other => access.check_routine(Privileges::EXECUTE, &def.schema, &def.name),
+            // A trigger's is the right to have triggers on its table.
+            Some(access) if other && def.kind != RoutineKind::Trigger => access.check_routine(Privileges::EXECUTE, def.kind, &def.schema, &def.name),
             _ => Ok(()),
         }
     }
@@ -215,7 +227,7 @@ impl Session {
             self.set_database(running.database.filter(|name| information_schema::is_virtual_schema(name) || catalog.schema(name).is_some()));
             self.own_database = running.own_database;
             if let Some(caller) = running.caller {
-                self.state.act_as(caller);
+                self.state.act_again_as(caller);
             }
             self.routines.handled.truncate(running.handled);
             self.state.declared_types.clear();
@@ -247,10 +259,11 @@ impl Session {
             return;
         }
         let (fields, row): (Vec<Field>, Vec<Value>) = outs.into_iter().map(|out| (Field::computed(out.name, ExprType::column(out.ty, true)), out.value)).unzip();
-        sink.columns(&execute::columns(&self.state, &fields));
-        sink.row(&row);
         let mut status = self.status_flags();
         status.0 |= StatusFlags::MORE_RESULTS_EXISTS | StatusFlags::PS_OUT_PARAMS;
+        sink.announce(status);
+        sink.columns(&execute::columns(&self.state, &fields));
+        sink.row(&row);
         sink.end(OkSummary { status, ..OkSummary::default() });
     }
 }

@@ -11,6 +11,34 @@ use crate::session::{Diagnostics, Session, SignalItems, error};
 const MESSAGE_MAX: usize = 128;
 const NAME_MAX: usize = 64;
 
+/// Puts number and text that SIGNAL gives into what it raises, and gives its other items. `cut`: warnings of texts that are too long, which strict mode makes
+/// error 1648.
+pub(super) fn raise_with(raised: &mut MySqlError, given: Vec<(ConditionItem, Value)>, strict: bool, cut: &mut Vec<Warning>) -> Result<SignalItems, MySqlError> {
+    let mut fitting = |item: ConditionItem, text: &str, most: usize| {
+        if text.chars().count() <= most {
+            return Ok(text.to_owned());
+        }
+        if strict {
+            return Err(errors::cond_item_too_long(item.name()));
+        }
+        cut.push(error::warning(1647, format!("Data truncated for condition item '{}'", item.name())));
+        Ok(text.chars().take(most).collect())
+    };
+    let mut items = SignalItems::new();
+    for (item, value) in given {
+        let text = cast::to_str(&value).ok_or_else(|| errors::wrong_value_for_var(item.name(), "NULL"))?;
+        match item {
+            ConditionItem::MysqlErrno => {
+                let number = text.parse::<u16>().ok().filter(|number| *number > 0);
+                raised.code = number.ok_or_else(|| errors::wrong_value_for_var(item.name(), &*text))?;
+            }
+            ConditionItem::MessageText => raised.message = fitting(item, &text, MESSAGE_MAX)?,
+            _ => items.push((item, fitting(item, &text, NAME_MAX)?)),
+        }
+    }
+    Ok(items)
+}
+
 impl Session {
     /// SIGNAL and RESIGNAL: an error, or a warning.
     pub(crate) async fn signal(&mut self, signal: &Signal) -> Result<Outcome, Failure> {
@@ -33,22 +61,14 @@ impl Session {
             // The parser asks for one.
             (None, None) => return Ok(Outcome::ok()),
         };
-        let mut items = SignalItems::new();
+        let mut given = Vec::with_capacity(signal.items.len());
         for (item, ast) in &signal.items {
-            let value = self.constant(ast).await?;
-            let text = cast::to_str(&value).ok_or_else(|| errors::wrong_value_for_var(item.name(), "NULL"))?;
-            match item {
-                ConditionItem::MysqlErrno => {
-                    let number = text.parse::<u16>().ok().filter(|number| *number > 0);
-                    raised.code = number.ok_or_else(|| errors::wrong_value_for_var(item.name(), &*text))?;
-                }
-                ConditionItem::MessageText => raised.message = self.condition_text(*item, &text, MESSAGE_MAX)?,
-                _ => {
-                    let text = self.condition_text(*item, &text, NAME_MAX)?;
-                    items.push((*item, text));
-                }
-            }
+            given.push((*item, self.constant(ast).await?));
         }
+        let (strict, mut cut) = (self.state.strict(), Vec::new());
+        let items = raise_with(&mut raised, given, strict, &mut cut);
+        cut.into_iter().for_each(|warning| self.state.push_warning(warning));
+        let items = items?;
         // The condition that is raised again stays the server's, if it was.
         let items = if signal.state.is_none() && items.is_empty() { None } else { Some(items) };
         if !is_warning {
@@ -61,18 +81,6 @@ impl Session {
         let warning = Warning { level: Level::Warning, code: raised.code, message: raised.message };
         self.state.diagnostics.push_signalled(warning, raised.sqlstate, items, self.state.config.max_error_count);
         Ok(Outcome::ok())
-    }
-
-    /// A text as long as the item may be: a longer one is error 1648, or is cut with a warning.
-    fn condition_text(&mut self, item: ConditionItem, text: &str, most: usize) -> Result<String, MySqlError> {
-        if text.chars().count() <= most {
-            return Ok(text.to_owned());
-        }
-        if self.state.strict() {
-            return Err(errors::cond_item_too_long(item.name()));
-        }
-        self.state.push_warning(error::warning(1647, format!("Data truncated for condition item '{}'", item.name())));
-        Ok(text.chars().take(most).collect())
     }
 
     /// GET DIAGNOSTICS as a statement of its own: into user variables.
@@ -121,7 +129,7 @@ impl Session {
 }
 
 /// The condition of a SQLSTATE that nothing more is said of.
-fn unnamed(state: SqlState) -> MySqlError {
+pub(super) fn unnamed(state: SqlState) -> MySqlError {
     let error = if state.is_warning() {
         errors::signal_warn()
     } else if state.is_not_found() {
@@ -133,7 +141,7 @@ fn unnamed(state: SqlState) -> MySqlError {
 }
 
 /// An item of a condition; `None` if there is no such condition.
-fn condition(diagnostics: &Diagnostics, at: usize, item: ConditionItem) -> Option<(Value, ExprType)> {
+pub(super) fn condition(diagnostics: &Diagnostics, at: usize, item: ConditionItem) -> Option<(Value, ExprType)> {
     let condition = diagnostics.conditions().get(at)?;
     let (state, items) = diagnostics.state_and_items(at)?;
     let set = items.into_iter().flatten().find(|(set, _)| *set == item).map(|(_, text)| text.as_str());

@@ -3,15 +3,19 @@
 mod call;
 mod conditions;
 mod define;
+mod event;
+mod function;
 mod run;
+mod trigger;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_table::{RoutineDef, RoutineKind};
-use highkey_types::{ColumnType, MySqlError, Str, Value};
+use highkey_table::{RoutineDef, RoutineKind, Table, TableId};
+use highkey_types::{ColumnType, MySqlError, Str, Value, errors};
 
 use crate::bind;
+use crate::execute::BoundTables;
 use crate::parse;
 use crate::parse::ast::{Instruction, Program, RoutineStatement, Statement, Variable};
 use crate::parse::print::quote;
@@ -20,7 +24,11 @@ use crate::prepared::PreparedStatement;
 use crate::session::{Actor, Diagnostics, Session, parse_options};
 use crate::variables::{SqlModes, VarId, VarValue};
 
-pub use define::{definition, is_seen, parameters, shows_body};
+pub(crate) use event::check_event_body;
+pub(crate) use call::settings;
+pub use define::{definition, is_seen, parameters, returns, shows_body};
+pub use function::{Body, Code, StoredFunction};
+pub(crate) use trigger::{TableTriggers, check_body, definition as trigger_definition};
 
 /// What a session knows of stored routines.
 #[derive(Default)]
@@ -31,11 +39,33 @@ pub(crate) struct Routines {
     running: Vec<Running>,
     /// The conditions that handlers are running for, in all of them, innermost last.
     handled: Vec<Handled>,
+    /// Triggers of the tables that it has changed.
+    triggers: HashMap<TableId, Arc<TableTriggers>>,
+    /// The tables of the running statement, if it changes one that has triggers.
+    pub tables: Arc<[TableId]>,
+    /// Those of the statements that bodies run inside of, outermost first.
+    pub in_use: Vec<Arc<[TableId]>>,
     /// Of the CALL that has ended: values for `?` in the place of OUT and INOUT parameters.
     pub out_parameters: Vec<OutParameter>,
     /// The error that is on its way has been made by SIGNAL, or has undone what it undoes when its step of a routine ended: whatever its number is, it does not
     /// end a transaction (any more).
     pub settled: bool,
+}
+
+impl Routines {
+    /// What runs is a body inside of a statement.
+    pub fn is_nested(&self) -> bool {
+        !self.in_use.is_empty()
+    }
+
+    /// Error 1442 if a statement of such a body changes a table of the statements that it runs inside of.
+    pub fn check_unused(&self, tables: &BoundTables) -> Result<(), MySqlError> {
+        let is_used = |table: &Table| self.in_use.iter().any(|used| used.contains(&table.id()));
+        match tables.tables.iter().find(|(table, write)| *write && is_used(table)) {
+            Some((table, _)) => Err(errors::cant_update_used_table_in_sf_or_trg(&table.def().name)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The value of a parameter that goes out through a `?`.
@@ -57,6 +87,8 @@ struct Handled {
 
 /// A routine that runs, and what of the session was another before.
 struct Running {
+    /// `None`: the body of an event.
+    kind: Option<RoutineKind>,
     schema: Str,
     name: Str,
     database: Option<Str>,
@@ -96,13 +128,20 @@ impl Loaded {
 }
 
 /// Types of variables. Errors 1115, 1273 and the like, as of columns.
-fn variable_types(variables: &[Variable], def: &RoutineDef) -> Result<Vec<Option<ColumnType>>, MySqlError> {
+pub(crate) fn variable_types(variables: &[Variable], def: &RoutineDef) -> Result<Vec<Option<ColumnType>>, MySqlError> {
     variables.iter().map(|variable| variable.ty.as_ref().map(|ty| bind::resolve_type(ty, def.schema_collation, &variable.name)).transpose()).collect()
 }
 
+/// What a function returns.
+pub(crate) fn returned_type(program: &Program, def: &RoutineDef) -> Result<ColumnType, MySqlError> {
+    let ty = program.returns.as_ref().ok_or_else(|| errors::sp_noreturn(format!("{}.{}", def.schema, def.name)))?;
+    bind::resolve_type(ty, def.schema_collation, &def.name)
+}
+
 /// The body of a stored routine.
-fn program(def: &RoutineDef) -> Result<Program, MySqlError> {
-    let text = format!("CREATE {} {}({})\n{}", def.kind.name(), quote(&def.name), def.parameters, def.body);
+pub(crate) fn program(def: &RoutineDef) -> Result<Program, MySqlError> {
+    let returns = if def.returns.is_empty() { String::new() } else { format!(" RETURNS {}", def.returns) };
+    let text = format!("CREATE {} {}({}){returns}\n{}", def.kind.name(), quote(&def.name), def.parameters, def.body);
     match parse::parse_single(&text, parse_options(SqlModes(def.sql_mode)))?.statement {
         Statement::CreateRoutine(create) => Ok(create.program),
         _ => Err(MySqlError::with_message(1457, format!("Failed to load routine {}.{}. The routine in the catalog is not readable", def.schema, def.name))),
@@ -140,6 +179,6 @@ impl Session {
 }
 
 /// The type of a variable in an expression.
-fn expr_type(ty: &Option<ColumnType>) -> ExprType {
+pub(crate) fn expr_type(ty: &Option<ColumnType>) -> ExprType {
     ty.as_ref().map_or_else(ExprType::null, |ty| ExprType::column(ty.clone(), true))
 }

@@ -7,7 +7,7 @@ use highkey_types::{Level, MySqlError, TypeKind, Value, Warning, errors};
 
 use super::call::Caller;
 use super::{Handled, Loaded, expr_type};
-use crate::execute::{DiscardingSink, Failure, Outcome, keeps_diagnostics, to_session};
+use crate::execute::{DiscardingSink, Failure, Outcome, keeps_diagnostics, refused_inside, to_session};
 use crate::expr::{self, EvalContext};
 use crate::parse::ast::{HandledCondition, Instruction, Program, Statement, Target};
 use crate::plan::ExprType;
@@ -121,12 +121,12 @@ impl ResultSink for OneRow {
 }
 
 /// Steps that only say where to go on.
-fn only_jumps(instruction: &Instruction) -> bool {
+pub(super) fn only_jumps(instruction: &Instruction) -> bool {
     matches!(instruction, Instruction::Jump(_) | Instruction::Declare { .. } | Instruction::EndHandler { .. } | Instruction::Leave { .. })
 }
 
 /// The handler that a step in this scope has for a condition.
-fn handler_for(program: &Program, scope: usize, condition: &MySqlError, level: Level) -> Option<usize> {
+pub(super) fn handler_for(program: &Program, scope: usize, condition: &MySqlError, level: Level) -> Option<usize> {
     let mut scope = scope;
     loop {
         let block = &program.scopes[scope];
@@ -204,15 +204,20 @@ impl Session {
         if let Some(statement) = statement {
             self.statement_text = statement.text.clone();
         }
-        self.state.begin_statement(keeps);
         self.about_conditions = keeps;
+        if self.routines.is_nested() {
+            return self.begin_nested_step(keeps);
+        }
+        self.state.begin_statement(keeps);
         self.transaction_begin_statement();
         self.gtid.begin_statement(self.transaction.is_open(self.state.config.autocommit));
     }
 
     /// The closing bracket: commits or undoes what is a transaction, or a part of one, by itself.
     async fn end_step(&mut self, done: Result<usize, Failure>) -> Result<usize, Failure> {
+        let nested = self.routines.is_nested();
         let done = match done {
+            done if nested => self.end_nested_step(done),
             Ok(next) => self.transaction_end_statement(Ok(())).await.map(|()| next).map_err(Failure::Sql),
             Err(Failure::Sql(e)) => {
                 let e = self.name_interruption(e);
@@ -221,7 +226,9 @@ impl Session {
             // The whole statement's end is the end of these.
             Err(other) => Err(other),
         };
-        self.routines.settled = done.is_err();
+        if !nested {
+            self.routines.settled = done.is_err();
+        }
         self.end_set_vars();
         // EXECUTE of what was prepared elsewhere.
         self.leave_database();
@@ -285,6 +292,11 @@ impl Session {
         let next = at + 1;
         match &loaded.program.steps[at].instruction {
             Instruction::Run(run) => {
+                if self.routines.is_nested()
+                    && let Some(e) = refused_inside(&run.statement)
+                {
+                    return Err(e.into());
+                }
                 let outcome = match (&run.statement, &loaded.statements[at]) {
                     (Statement::Call(call), _) => {
                         self.count_statement(&run.statement);
@@ -346,9 +358,14 @@ impl Session {
             Instruction::Set { variable, value, .. } => {
                 self.set_locals(frame, &value.locals);
                 self.state.bind_params = true;
-                let (value, ty) = self.value_of(&value.expr).await?;
-                self.assign_local(loaded, frame, *variable, value, &ty)?;
-                Ok(next)
+                let assigned = match self.value_of(&value.expr).await {
+                    Ok((value, ty)) => self.assign_local(loaded, frame, *variable, value, &ty).map_err(Failure::Sql),
+                    Err(e) => Err(e),
+                };
+                if assigned.is_err() {
+                    frame.values[*variable] = Value::Null;
+                }
+                assigned.map(|()| next)
             }
             Instruction::JumpUnless { condition, to, .. } => {
                 self.set_locals(frame, &condition.locals);
@@ -429,6 +446,10 @@ impl Session {
     /// Goes to the error's handler, or gives it back. A KILL is for none.
     fn handle_error(&mut self, loaded: &Loaded, frame: &mut Frame, at: usize, error: MySqlError) -> Result<usize, MySqlError> {
         if self.state.process.check().is_err() {
+            return Err(error);
+        }
+        // What ends the transaction ends the statement that the body runs inside of.
+        if self.routines.is_nested() && self.ends_transaction(&error) {
             return Err(error);
         }
         let handler = handler_for(&loaded.program, loaded.program.steps[at].scope, &error, Level::Error);

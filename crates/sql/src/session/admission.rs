@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 
 use parking_lot::Mutex;
@@ -31,8 +31,8 @@ pub(super) fn give_up_turn() {
 struct Taken;
 
 impl Taken {
-    fn take(turn: Option<OwnedSemaphorePermit>) -> Taken {
-        TURN.set(turn);
+    fn take(turn: OwnedSemaphorePermit) -> Taken {
+        TURN.set(Some(turn));
         Taken
     }
 }
@@ -75,6 +75,12 @@ impl Admission {
         self.limited.store(limit > 0, Ordering::Relaxed);
     }
 
+    /// For statements that are a part of another one: they need no turn of their own.
+    pub fn of_parts() -> &'static Admission {
+        static ANY_NUMBER: LazyLock<Admission> = LazyLock::new(Admission::default);
+        &ANY_NUMBER
+    }
+
     /// Statements that have a turn, and those that wait for one; 0 without a limit.
     pub fn load(&self) -> (usize, usize) {
         let inside = self.turns.lock().as_ref().map_or(0, |(turns, limit)| limit.saturating_sub(turns.available_permits()));
@@ -100,7 +106,8 @@ impl Admission {
                 },
             };
             (waiting, queued) = (None, None);
-            let _taken = Taken::take(turn);
+            // What is a part of another statement leaves that one its turn.
+            let _taken = turn.map(Taken::take);
             statement.as_mut().poll(cx)
         })
         .await

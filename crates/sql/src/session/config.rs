@@ -94,15 +94,7 @@ impl Config {
         Config {
             autocommit: values.bool("autocommit"),
             modes,
-            sql_mode: SqlMode {
-                no_zero_date: modes.has(SqlModes::NO_ZERO_DATE),
-                no_zero_in_date: modes.has(SqlModes::NO_ZERO_IN_DATE),
-                allow_invalid_dates: modes.has(SqlModes::ALLOW_INVALID_DATES),
-                pad_char_to_full_length: modes.has(SqlModes::PAD_CHAR_TO_FULL_LENGTH),
-                time_truncate_fractional: modes.has(SqlModes::TIME_TRUNCATE_FRACTIONAL),
-                error_for_division_by_zero: modes.has(SqlModes::ERROR_FOR_DIVISION_BY_ZERO),
-                no_unsigned_subtraction: modes.has(SqlModes::NO_UNSIGNED_SUBTRACTION),
-            },
+            sql_mode: modes.conversions(),
             strict: modes.has(SqlModes::STRICT),
             parse: parse_options(modes),
             time_zone: TimeZone::parse(&values.text("time_zone")).unwrap_or_else(TimeZone::system),

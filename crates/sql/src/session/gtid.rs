@@ -201,6 +201,19 @@ impl Session {
         }
     }
 
+    /// Before CREATE TABLE … SELECT, of which the binary log tells as of two transactions: error 1786 or a warning, as `enforce_gtid_consistency` says.
+    pub(crate) fn check_gtid_consistency(&mut self) -> Result<(), MySqlError> {
+        let told = self.state.instance.database().binlog().is_some() && self.state.variables.bool("sql_log_bin");
+        match self.state.instance.global_text("enforce_gtid_consistency").as_str() {
+            "ON" if told => Err(errors::gtid_unsafe_create_select()),
+            "WARN" if told => {
+                self.state.push_ignored(errors::gtid_unsafe_create_select());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Before a statement: whether it is left out, because the transaction with this GTID has been executed before. Errors: 1837 once it has been used, 1778
     /// for a statement that would commit it in its middle, 1786 for one that is two transactions.
     pub(crate) fn check_gtid(&mut self, statement: &Statement, commits: bool) -> Result<bool, MySqlError> {

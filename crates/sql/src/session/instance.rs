@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use highkey_table::{Database, DeadlockReport, SemiSyncSettings};
 use highkey_types::MySqlError;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::admission::Admission;
 use super::digests::Digests;
 use super::process::{ProcessEntry, ProcessList};
 use super::status::{Status, StatusCounter};
 use super::table_exprs::TableExprCache;
+use super::tls::ServerTls;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
 use crate::information_schema;
@@ -96,8 +97,12 @@ pub struct Instance {
     last_deadlock: Mutex<Option<String>>,
     /// Likewise the latest statement that a foreign key has refused.
     last_foreign_key_error: Mutex<Option<String>>,
+    /// Said when events are other ones, or are to run or not to.
+    event_changes: Notify,
     /// The server's replica, once it is there.
     replica: OnceLock<Arc<dyn ReplicaControl>>,
+    tls: OnceLock<ServerTls>,
+    password_key: OnceLock<String>,
 }
 
 impl Instance {
@@ -148,7 +153,10 @@ impl Instance {
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
             last_foreign_key_error: Mutex::default(),
+            event_changes: Notify::new(),
             replica: OnceLock::new(),
+            tls: OnceLock::new(),
+            password_key: OnceLock::new(),
         });
         instance.admission.set_limit(settings.u64("innodb_thread_concurrency") as usize);
         instance.database.engine().set_spin_wait_delay(settings.u64("innodb_spin_wait_delay") as u32);
@@ -254,6 +262,39 @@ impl Instance {
         self.replica.get().cloned()
     }
 
+    /// The server takes TLS connections; set once, before the first session.
+    pub fn set_tls(&self, tls: ServerTls) {
+        let _ = self.tls.set(tls);
+    }
+
+    pub(crate) fn tls(&self) -> Option<&ServerTls> {
+        self.tls.get()
+    }
+
+    /// The public key, in PEM, by which clients send passwords on plain connections: once there is one.
+    pub fn set_password_key(&self, pem: &str) {
+        self.password_key.get_or_init(|| pem.to_owned());
+    }
+
+    pub(crate) fn password_key(&self) -> Option<&str> {
+        self.password_key.get().map(String::as_str)
+    }
+
+    /// A client has sent attributes of its connection of so many bytes.
+    pub fn note_connect_attributes(&self, bytes: u64) {
+        self.status.max(StatusCounter::ConnectAttributesLongest, bytes);
+    }
+
+    /// What the scheduler of events waits for, who is alone with it.
+    pub(crate) fn event_changes(&self) -> &Notify {
+        &self.event_changes
+    }
+
+    /// Enters the scheduler of events into the process list.
+    pub(crate) fn register_daemon(&self, user: &str) -> Arc<ProcessEntry> {
+        self.processes.register_daemon(self.next_connection_id(), user)
+    }
+
     pub(crate) fn started_at(&self) -> SystemTime {
         self.started_at
     }
@@ -331,6 +372,11 @@ impl Instance {
     /// Takes a connection out of the process list; what it has counted stays.
     pub(crate) fn forget_connection(&self, id: u64) {
         self.processes.remove(id, &self.status);
+    }
+
+    /// Takes what is no connection out of it.
+    pub(crate) fn forget_daemon(&self, id: u64) {
+        self.processes.remove_daemon(id, &self.status);
     }
 
     /// FLUSH STATUS by a connection: its counters begin anew, the server's sums stay.

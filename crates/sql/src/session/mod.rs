@@ -11,14 +11,17 @@ mod events;
 mod files;
 mod gtid;
 mod instance;
+mod nested;
 mod process;
 mod replication_waits;
+mod run_event;
 mod set_var;
 mod sink;
 mod state;
 mod status;
 mod table_exprs;
 mod temporary;
+mod tls;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transaction;
@@ -58,10 +61,10 @@ pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
-pub(crate) use state::{Actor, LockedName, blocking};
-use state::clock_micros;
+pub(crate) use state::{Actor, LockedName, blocking, clock_micros};
 pub(crate) use status::NEVER;
 pub use status::{Status, StatusCounter};
+pub use tls::ServerTls;
 pub use transaction::{TransactionState, isolation};
 pub(crate) use work::{Reach, Work};
 
@@ -376,6 +379,7 @@ impl Session {
     async fn leave(&mut self, outcome: Result<Outcome, Failure>, digested: Digested<'_>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
         // A panic has left them where they were.
         self.leave_routines(0);
+        self.routines.in_use.clear();
         let answer = match outcome {
             Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
                 Ok(()) => Ok(outcome),
@@ -422,6 +426,7 @@ impl Session {
         }
         self.state.params.clear();
         self.state.declared_types.clear();
+        self.state.reads = None;
         self.finish_process(digested, done);
         if sink.wants_flush() {
             sink.flush().await?;
@@ -661,6 +666,8 @@ impl Session {
         let state = &self.state;
         self.state = SessionState::new(state.instance.clone(), state.client.clone(), state.process.clone());
         self.patterns = Patterns::default();
+        // Their statements are bound for what the account before might do.
+        self.routines = Routines::default();
         self.gtid = gtid::NextGtid::default();
         self.state.database = database;
         Ok(())
@@ -672,6 +679,8 @@ impl Session {
         self.state.process.set_user(&client.user);
         self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());
         self.patterns = Patterns::default();
+        // Their statements are bound for what the account before might do.
+        self.routines = Routines::default();
         self.gtid = gtid::NextGtid::default();
         self.state.process.set_db(None);
         Ok(())
@@ -700,6 +709,7 @@ impl Session {
         self.forget_transaction();
         self.drop_temporary_tables();
         self.unlock_tables();
+        self.state.locks.unlock_instance();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));
@@ -817,6 +827,7 @@ impl Drop for Session {
         self.abandon_transaction();
         self.drop_temporary_tables();
         self.unlock_tables();
+        self.state.locks.unlock_instance();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
@@ -394,6 +394,8 @@ fn stage_text(progress: &Progress) -> Option<String> {
 #[derive(Default)]
 pub struct ProcessList {
     next_id: AtomicU64,
+    /// How many of the entries are no connections.
+    daemons: AtomicUsize,
     entries: RwLock<BTreeMap<u64, Arc<ProcessEntry>>>,
 }
 
@@ -433,6 +435,19 @@ impl ProcessList {
         });
         self.entries.write().insert(id, entry.clone());
         entry
+    }
+
+    /// Something of the server's own that is no connection, to be removed by `remove_daemon`.
+    pub fn register_daemon(&self, id: u64, user: &str) -> Arc<ProcessEntry> {
+        self.daemons.fetch_add(1, Ordering::Relaxed);
+        let entry = self.register(id, user, "localhost");
+        entry.set_command("Daemon", "");
+        entry
+    }
+
+    pub fn remove_daemon(&self, id: u64, sums: &Status) {
+        self.remove(id, sums);
+        self.daemons.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// What the connection has counted goes into `sums`.
@@ -477,8 +492,9 @@ impl ProcessList {
         self.entries.read().values().for_each(|entry| entry.end_if_left(after));
     }
 
+    /// Of the connections.
     pub fn len(&self) -> usize {
-        self.entries.read().len()
+        self.entries.read().len().saturating_sub(self.daemons.load(Ordering::Relaxed))
     }
 }
 

@@ -91,6 +91,8 @@ pub struct OkSummary {
 pub trait ResultSink: Send {
     fn columns(&mut self, columns: &[Column]);
     fn row(&mut self, row: &[Value]);
+    /// The status that goes with the columns that come next, to clients that get one there: by default that of autocommit.
+    fn announce(&mut self, _status: StatusFlags) {}
     /// End of the rows of a result set.
     fn end(&mut self, summary: OkSummary);
     /// End of a statement without a result set.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::{AccountName, Privileges, SessionLocks, Table, TableName, WaitKind};
+use highkey_table::{AccountName, Privileges, RoutineDef, RoutineKind, SessionLocks, Snapshot, Table, TableName, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -18,12 +18,13 @@ use super::temporary::TemporaryTables;
 use super::work::Work;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
+use crate::execute;
 use crate::expr::{EvalContext, Raised, SharedContext, is_strict_error};
 use crate::functions::FuncId;
 use crate::information_schema;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
-use crate::plan::{ExprType, Subquery};
+use crate::plan::{ExprType, Rel, Subquery};
 use crate::privileges::{Access, RoleSettings, quoted_roles};
 use crate::variables::{self, Scope, SqlModes, Values};
 
@@ -67,6 +68,8 @@ pub struct SessionState {
     strict_dml: bool,
     /// The first of them in such a statement. Who writes rows asks for it (`check_strict`).
     strict_error: Option<MySqlError>,
+    /// Where the queries of stored functions read, in a statement that calls some with queries.
+    pub reads: Option<Snapshot>,
     /// No table may be read or changed: the state of the session's transaction in two phases.
     pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
@@ -80,18 +83,44 @@ pub struct SessionState {
     pub work: Work,
     /// Of the accounts, as `access` was made of them.
     accounts_version: u64,
-    /// How often `access` has been made.
+    /// Which `access` it is, of all that have been made.
     access_version: u64,
+    /// How often one has been made.
+    accesses_made: u64,
+    /// Accounts that the session has acted as, for routines: as long as no account changes, what they may do is made once.
+    acted_as: Vec<Actor>,
+}
+
+/// What the running statement's way to evaluate and to change depends on, while a body runs inside of it.
+pub(super) struct Changing {
+    strict_dml: bool,
+    strict_error: Option<MySqlError>,
+    random_states: HashMap<usize, Option<(u32, u32)>>,
+    explaining: bool,
+    reads: Option<Snapshot>,
 }
 
 /// As whom a session does what it does.
+#[derive(Clone)]
 pub(crate) struct Actor {
     user: String,
     host: String,
     unrestricted: bool,
     /// The active ones.
     roles: BTreeSet<AccountName>,
+    made: Option<MadeAccess>,
 }
+
+/// What an actor may do, as it has been made, with the versions of `SessionState`.
+#[derive(Clone)]
+struct MadeAccess {
+    access: Option<Arc<Access>>,
+    accounts_version: u64,
+    access_version: u64,
+}
+
+/// Actors that a session keeps.
+const ACTED_AS_MAX: usize = 8;
 
 impl SessionState {
     pub fn new(instance: Arc<Instance>, client: ClientInfo, process: Arc<ProcessEntry>) -> SessionState {
@@ -125,6 +154,7 @@ impl SessionState {
             now_micros: 0,
             strict_dml: false,
             strict_error: None,
+            reads: None,
             tables_refused: None,
             random_states: HashMap::new(),
             access: None,
@@ -133,6 +163,8 @@ impl SessionState {
             work: Work::default(),
             accounts_version: 0,
             access_version: 0,
+            accesses_made: 0,
+            acted_as: Vec::new(),
         };
         state.activate_initial_roles();
         state.load_access();
@@ -198,8 +230,9 @@ impl SessionState {
     /// The account `user`@`host`, with the roles that its sessions begin with.
     pub(crate) fn actor(&self, user: &str, host: &str) -> Actor {
         let catalog = self.instance.database().catalog();
-        let roles = catalog.user(user, host).map(|account| RoleSettings::of(&self.instance.globals()).initial(&catalog, &account));
-        Actor { user: user.to_owned(), host: host.to_owned(), unrestricted: false, roles: roles.unwrap_or_default() }
+        let roles = catalog.user(user, host).map(|account| RoleSettings::of(&self.instance.globals()).initial(&catalog, &account)).unwrap_or_default();
+        let known = self.acted_as.iter().find(|known| known.user == user && known.host == host && known.roles == roles);
+        Actor { user: user.to_owned(), host: host.to_owned(), unrestricted: false, made: known.and_then(|known| known.made.clone()), roles }
     }
 
     /// From here on the session does what it does as another account. Returns as which until now.
@@ -210,9 +243,23 @@ impl SessionState {
             host: std::mem::replace(&mut client.account_host, actor.host),
             unrestricted: std::mem::replace(&mut client.unrestricted, actor.unrestricted),
             roles: std::mem::replace(&mut self.active_roles, actor.roles),
+            made: Some(MadeAccess { access: self.access.take(), accounts_version: self.accounts_version, access_version: self.access_version }),
         };
-        self.load_access();
+        match actor.made.filter(|made| made.accounts_version == self.instance.database().accounts_version()) {
+            Some(made) => (self.access, self.accounts_version, self.access_version) = (made.access, made.accounts_version, made.access_version),
+            None => self.load_access(),
+        }
         before
+    }
+
+    /// The session goes back to being `caller`. Whom it has been for a routine is kept.
+    pub(crate) fn act_again_as(&mut self, caller: Actor) {
+        let definer = self.act_as(caller);
+        self.acted_as.retain(|known| (&known.user, &known.host) != (&definer.user, &definer.host));
+        if self.acted_as.len() == ACTED_AS_MAX {
+            self.acted_as.remove(0);
+        }
+        self.acted_as.push(definer);
     }
 
     /// Grants are in force from the next statement on.
@@ -226,7 +273,8 @@ impl SessionState {
         let database = self.instance.database();
         // Read before the accounts are: what changes between comes once more.
         self.accounts_version = database.accounts_version();
-        self.access_version += 1;
+        self.accesses_made += 1;
+        self.access_version = self.accesses_made;
         let (client, catalog) = (&self.client, database.catalog());
         self.access = if client.unrestricted {
             None
@@ -277,6 +325,7 @@ impl SessionState {
         self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
         self.refresh_access();
         self.explaining = false;
+        self.reads = None;
         self.explicit_insert_id = None;
         self.strict_dml = false;
         self.strict_error = None;
@@ -286,6 +335,33 @@ impl SessionState {
         if !keep_diagnostics {
             self.diagnostics.clear();
         }
+    }
+
+    /// As `begin_statement`, of one that is a part of another and has its clock.
+    pub(super) fn begin_part(&mut self, keep_diagnostics: bool) {
+        let now = self.now_micros;
+        self.begin_statement(keep_diagnostics);
+        self.now_micros = now;
+    }
+
+    /// The running statement waits for others that are a part of it, until `take_up`.
+    pub(super) fn put_aside(&mut self) -> Changing {
+        Changing {
+            strict_dml: self.strict_dml,
+            strict_error: self.strict_error.take(),
+            random_states: std::mem::take(&mut self.random_states),
+            explaining: self.explaining,
+            reads: self.reads.take(),
+        }
+    }
+
+    /// The statement that has been put aside goes on.
+    pub(super) fn take_up(&mut self, changing: Changing) {
+        self.strict_dml = changing.strict_dml;
+        self.strict_error = changing.strict_error;
+        self.random_states = changing.random_states;
+        self.explaining = changing.explaining;
+        self.reads = changing.reads;
     }
 
     /// Adds to a counter of this connection.
@@ -520,6 +596,10 @@ impl BindContext for SessionState {
         self.declared_types.get(index)
     }
 
+    fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
+        self.instance.database().catalog().routine(schema, RoutineKind::Function, name)
+    }
+
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
         self.system_variable(scope, name)
     }
@@ -584,8 +664,16 @@ impl EvalContext for SessionState {
         }
     }
 
+    fn warn_from_function(&mut self, warning: Warning) {
+        self.push_warning(warning);
+    }
+
     fn warnings_are_errors(&self) -> bool {
         self.strict_dml
+    }
+
+    fn is_strict(&self) -> bool {
+        self.config.strict
     }
 
     fn param(&self, index: usize) -> Result<Value, MySqlError> {
@@ -608,6 +696,10 @@ impl EvalContext for SessionState {
     fn subquery(&mut self, _subquery: &Subquery, _row: &[Value]) -> Result<Value, MySqlError> {
         // Statements with subqueries go to DataFusion, or have them computed first (`execute::subqueries`).
         Err(error::internal("subquery"))
+    }
+
+    fn rows(&mut self, query: Rel, of: &RoutineDef, account: &RoutineDef) -> Result<(Vec<Vec<Value>>, Raised), MySqlError> {
+        execute::rows_inside(self, query, of, account)
     }
 
     fn database(&self) -> Option<Str> {

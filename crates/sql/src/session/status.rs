@@ -33,6 +33,7 @@ counters! {
     FlushCommands => "Flush_commands",
     HandlerCommit => "Handler_commit",
     HandlerDelete => "Handler_delete",
+    HandlerPrepare => "Handler_prepare",
     HandlerReadFirst => "Handler_read_first",
     HandlerReadKey => "Handler_read_key",
     HandlerReadLast => "Handler_read_last",
@@ -61,12 +62,15 @@ counters! {
     MaxExecutionTimeSet => "Max_execution_time_set",
     SslAccepts => "Ssl_accepts",
     SslFinishedAccepts => "Ssl_finished_accepts",
+    ConnectAttributesLongest => "Performance_schema_session_connect_attrs_longest_seen",
     InnodbRowsRead => "Innodb_rows_read",
     InnodbRowsInserted => "Innodb_rows_inserted",
     InnodbRowsUpdated => "Innodb_rows_updated",
     InnodbRowsDeleted => "Innodb_rows_deleted",
     ComAdminCommands => "Com_admin_commands",
     ComAlterDb => "Com_alter_db",
+    ComAlterEvent => "Com_alter_event",
+    ComAlterFunction => "Com_alter_function",
     ComAlterProcedure => "Com_alter_procedure",
     ComAlterTable => "Com_alter_table",
     ComAlterUser => "Com_alter_user",
@@ -82,10 +86,13 @@ counters! {
     ComChecksum => "Com_checksum",
     ComCommit => "Com_commit",
     ComCreateDb => "Com_create_db",
+    ComCreateEvent => "Com_create_event",
     ComCreateIndex => "Com_create_index",
+    ComCreateFunction => "Com_create_function",
     ComCreateProcedure => "Com_create_procedure",
     ComCreateRole => "Com_create_role",
     ComCreateTable => "Com_create_table",
+    ComCreateTrigger => "Com_create_trigger",
     ComCreateUser => "Com_create_user",
     ComCreateView => "Com_create_view",
     ComDeallocSql => "Com_dealloc_sql",
@@ -114,6 +121,7 @@ counters! {
     ComInstallPlugin => "Com_install_plugin",
     ComKill => "Com_kill",
     ComLoad => "Com_load",
+    ComLockInstance => "Com_lock_instance",
     ComLockTables => "Com_lock_tables",
     ComOptimize => "Com_optimize",
     ComPrepareSql => "Com_prepare_sql",
@@ -166,6 +174,7 @@ counters! {
     ComShowProcesslist => "Com_show_processlist",
     ComShowProfile => "Com_show_profile",
     ComShowProfiles => "Com_show_profiles",
+    ComShowRelaylogEvents => "Com_show_relaylog_events",
     ComShowSlaveHosts => "Com_show_slave_hosts",
     ComShowSlaveStatus => "Com_show_slave_status",
     ComShowStatus => "Com_show_status",
@@ -187,6 +196,7 @@ counters! {
     ComStmtSendLongData => "Com_stmt_send_long_data",
     ComTruncate => "Com_truncate",
     ComUninstallPlugin => "Com_uninstall_plugin",
+    ComUnlockInstance => "Com_unlock_instance",
     ComUnlockTables => "Com_unlock_tables",
     ComUpdate => "Com_update",
     ComUpdateMulti => "Com_update_multi",
@@ -201,7 +211,7 @@ counters! {
 impl StatusCounter {
     /// SHOW SESSION STATUS gives the connection's own; of the others all that there are.
     fn is_of_session(name: &str) -> bool {
-        let server = ["Aborted_", "Binlog_", "Connection", "Created_tmp_files", "Flush_commands", "Highkey_", "Innodb_", "Max_used_", "Queries", "Ssl_"];
+        let server = ["Aborted_", "Binlog_", "Connection", "Created_tmp_files", "Flush_commands", "Highkey_", "Innodb_", "Max_used_", "Performance_schema_", "Queries", "Ssl_"];
         !server.iter().any(|prefix| name.starts_with(prefix))
     }
 }
@@ -260,14 +270,14 @@ impl Status {
 
 /// What MySQL counts of things that there are none of here: statements that are refused before they run, functions that are not there. Always 0.
 pub(crate) const NEVER: &[&str] = &[
-    "Com_alter_event", "Com_alter_function", "Com_alter_instance", "Com_alter_resource_group", "Com_alter_server",
-    "Com_alter_tablespace", "Com_assign_to_keycache", "Com_clone", "Com_create_event", "Com_create_function",
+    "Com_alter_instance", "Com_alter_resource_group", "Com_alter_server",
+    "Com_alter_tablespace", "Com_assign_to_keycache", "Com_clone",
     "Com_create_resource_group", "Com_create_server", "Com_create_spatial_reference_system",
-    "Com_create_trigger", "Com_create_udf", "Com_drop_resource_group", "Com_drop_server", "Com_drop_spatial_reference_system",
+    "Com_create_udf", "Com_drop_resource_group", "Com_drop_server", "Com_drop_spatial_reference_system",
     "Com_group_replication_start", "Com_group_replication_stop", "Com_ha_close", "Com_ha_open", "Com_ha_read", "Com_help",
-    "Com_import", "Com_install_component", "Com_lock_instance", "Com_preload_keys", "Com_restart", "Com_set_resource_group",
-    "Com_show_function_code", "Com_show_procedure_code", "Com_show_relaylog_events", "Com_uninstall_component",
-    "Com_unlock_instance", "Connection_errors_internal", "Connection_errors_peer_address", "Connection_errors_select", "Connection_errors_tcpwrap", "Delayed_errors", "Delayed_insert_threads", "Delayed_writes", "Handler_discover", "Handler_mrr_init",
+    "Com_import", "Com_install_component", "Com_preload_keys", "Com_restart", "Com_set_resource_group",
+    "Com_show_function_code", "Com_show_procedure_code", "Com_uninstall_component",
+    "Connection_errors_internal", "Connection_errors_peer_address", "Connection_errors_select", "Connection_errors_tcpwrap", "Delayed_errors", "Delayed_insert_threads", "Delayed_writes", "Handler_discover", "Handler_mrr_init",
     "Innodb_truncated_status_writes", "Key_blocks_not_flushed", "Key_blocks_unused", "Key_blocks_used", "Key_read_requests", "Key_reads",
     "Key_write_requests", "Key_writes", "Locked_connects", "Max_execution_time_set_failed", "Not_flushed_delayed_rows", "Open_streams", "Performance_schema_accounts_lost",
     "Performance_schema_cond_classes_lost", "Performance_schema_cond_instances_lost", "Performance_schema_file_classes_lost",
@@ -281,4 +291,9 @@ pub(crate) const NEVER: &[&str] = &[
     "Performance_schema_table_lock_stat_lost", "Performance_schema_thread_classes_lost", "Performance_schema_thread_instances_lost",
     "Performance_schema_users_lost", "Slave_open_temp_tables", "Slow_launch_threads", "Ssl_accept_renegotiates", "Ssl_callback_cache_hits", "Ssl_connect_renegotiates",
     "Select_range_check", "Tc_log_max_pages_used", "Tc_log_page_size", "Tc_log_page_waits",
+    "Acl_cache_items_count", "Binlog_stmt_cache_disk_use", "Binlog_stmt_cache_use", "Com_stmt_reprepare", "Handler_external_lock", "Ongoing_anonymous_transaction_count",
+    "Open_files", "Opened_files", "Table_open_cache_overflows",
+    // The server asks clients for no certificate, is no client of its own, and counts no sessions that are resumed.
+    "Ssl_client_connects", "Ssl_ctx_verify_depth", "Ssl_ctx_verify_mode", "Ssl_default_timeout", "Ssl_finished_connects", "Ssl_session_cache_hits", "Ssl_session_cache_misses",
+    "Ssl_session_cache_overflows", "Ssl_session_cache_timeouts", "Ssl_sessions_reused", "Ssl_used_session_cache_entries", "Ssl_verify_depth", "Ssl_verify_mode",
 ];

@@ -1,6 +1,6 @@
 //! Transactions of a session by MySQL's rules: autocommit, implicit commit, savepoints, what an error undoes.
 
-use highkey_table::{Isolation, Passage, StatementSavepoint, Transaction};
+use highkey_table::{DefinitionPassage, Isolation, Passage, StatementSavepoint, Transaction};
 use highkey_types::MySqlError;
 
 use super::Session;
@@ -33,6 +33,8 @@ pub struct TransactionState {
     pub(super) statement: Option<StatementSavepoint>,
     /// The running statement changes something: the global read lock waits for its end.
     change: Option<Passage>,
+    /// It changes a definition: LOCK INSTANCE FOR BACKUP waits for its end.
+    definition: Option<DefinitionPassage>,
     /// It has changed rows of temporary tables and nothing else: its commit does not wait for the global read lock.
     only_temporary: bool,
     /// Since it began.
@@ -140,6 +142,38 @@ impl Session {
         Ok(())
     }
 
+    /// Before a statement's first change of a definition: waits while another session has locked the instance for a backup.
+    pub(crate) async fn begin_definition(&mut self) -> Result<(), MySqlError> {
+        if self.transaction.definition.is_none() {
+            let process = self.state.process.clone();
+            let told = || process.set_state("Waiting for backup lock");
+            let begun = self.state.locks.begin_definition_beside_backups(self.state.config.metadata_timeout, &process.flag(), told).await?;
+            self.transaction.definition = Some(begun);
+        }
+        Ok(())
+    }
+
+    /// Both, before a statement that changes definitions takes any lock. It holds neither while it waits for the other: who makes a backup may take
+    /// LOCK INSTANCE and the global read lock in any order while statements wait for one of them.
+    pub(crate) async fn begin_definition_change(&mut self) -> Result<(), MySqlError> {
+        loop {
+            self.begin_definition().await?;
+            if self.transaction.change.is_none() {
+                self.transaction.change = self.state.locks.try_begin_definition()?;
+            }
+            if self.transaction.change.is_some() {
+                return Ok(());
+            }
+            self.transaction.definition = None;
+            self.begin_change(true).await?;
+            self.transaction.definition = self.state.locks.try_begin_definition_beside_backups();
+            if self.transaction.definition.is_some() {
+                return Ok(());
+            }
+            self.transaction.change = None;
+        }
+    }
+
     /// Waits for the global read lock of another session now, so that the commit that follows does not.
     pub(crate) async fn begin_commit(&mut self) -> Result<(), MySqlError> {
         if self.transaction.change.is_none() {
@@ -151,9 +185,10 @@ impl Session {
         Ok(())
     }
 
-    /// The statement changes nothing any more: the global read lock waits for it no longer.
+    /// The statement changes nothing any more: neither the global read lock nor LOCK INSTANCE waits for it any longer.
     pub(crate) fn end_change(&mut self) {
         self.transaction.change = None;
+        self.transaction.definition = None;
     }
 
     /// Before a statement's first change. Refuses what may not write (1792, 1290). `temporary`: it changes rows of temporary tables only, which is always
@@ -169,11 +204,15 @@ impl Session {
         let checks = self.state.config.foreign_key_checks;
         self.txn().set_foreign_key_checks(checks);
         // Alone in its transaction, a failed statement takes the transaction with it.
-        if self.transaction.statement.is_none() && (self.transaction.explicit || !self.state.config.autocommit) {
+        let is_part = self.transaction.explicit || !self.state.config.autocommit || self.routines.is_nested();
+        if self.transaction.statement.is_none() && is_part {
             let savepoint = self.txn().statement_savepoint();
             self.transaction.statement = Some(savepoint);
         }
-        if let Some(source) = self.rows_source() {
+        // What a body does is told as the statement's that it runs inside of.
+        if !self.routines.is_nested()
+            && let Some(source) = self.rows_source()
+        {
             self.txn().log_statement(source);
         }
         Ok(())
@@ -229,7 +268,7 @@ impl Session {
             Ok(()) if alone => self.commit_current().await,
             Ok(()) => Ok(()),
             Err(e) => {
-                let whole = !self.routines.settled && (e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout));
+                let whole = self.ends_transaction(&e);
                 if whole || alone {
                     Box::pin(self.roll_back_whole(e.code)).await?;
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
@@ -239,6 +278,11 @@ impl Session {
                 Err(e)
             }
         }
+    }
+
+    /// The error of a statement takes the whole transaction with it.
+    pub(crate) fn ends_transaction(&self, e: &MySqlError) -> bool {
+        !self.routines.settled && (e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout))
     }
 
     pub(super) async fn commit_current(&mut self) -> Result<(), MySqlError> {

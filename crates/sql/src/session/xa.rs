@@ -18,7 +18,7 @@ use highkey_types::{MySqlError, Value, errors};
 use super::Session;
 use crate::execute::{Failure, Outcome};
 use crate::parse::ast::{ShowWhat, Statement, XaStart, XaStatement};
-use crate::session::ResultSink;
+use crate::session::{ResultSink, StatusCounter};
 use crate::show::Answer;
 
 /// A session's transaction in two phases.
@@ -114,6 +114,7 @@ impl Session {
             XaStatement::End { xid, suspend } => self.xa_end(xid, *suspend)?,
             XaStatement::Prepare(xid) => {
                 self.xa_prepare(xid, || {}).await?;
+                self.state.count(StatusCounter::HandlerPrepare, 1);
                 // Another server's log goes on with other transactions.
                 if self.state.variables.bool("pseudo_slave_mode") {
                     self.xa_over().await?;

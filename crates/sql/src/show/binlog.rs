@@ -36,10 +36,16 @@ pub(super) fn replicas(state: &SessionState) -> Answer {
     Answer::new("Server_id n;Host s255;Port n;Master_id n;Slave_UUID s36", replicas.values().map(row).collect())
 }
 
+const EVENTS: &str = "Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S";
+
+/// SHOW RELAYLOG EVENTS: there is no relay log.
+pub(super) fn relay_events() -> Answer {
+    Answer::new(EVENTS, Vec::new())
+}
+
 /// Events of one file, the first one if none is named. Error 1220.
 pub(super) fn events(state: &SessionState, file: Option<&str>, from: Option<u64>, limit: Option<(u64, u64)>) -> Result<Answer, MySqlError> {
-    let fields = "Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S";
-    let Ok(binlog) = state.binlog() else { return Ok(Answer::new(fields, Vec::new())) };
+    let Ok(binlog) = state.binlog() else { return Ok(Answer::new(EVENTS, Vec::new())) };
     binlog.catch_up()?;
     let failed = |why: &str| err(1220, format!("Error when executing command SHOW BINLOG EVENTS: {why}"));
     let name = match file {
@@ -51,7 +57,8 @@ pub(super) fn events(state: &SessionState, file: Option<&str>, from: Option<u64>
     let checksum = binlog.has_checksums(&name)?.ok_or_else(missing)?;
     let bytes = binlog.read_file(&name, if from == 4 { 0 } else { from })?.ok_or_else(missing)?;
     let mut reader = if from == 4 { FileReader::new(bytes) } else { FileReader::resume(bytes, from, checksum) };
-    let (skip, count) = limit.unwrap_or((0, u64::MAX));
+    // MySQL looks whether there are enough after it has sent one: LIMIT 0 gives one event, LIMIT 1, 0 none.
+    let (skip, count) = limit.map_or((0, u64::MAX), |(skip, count)| (skip, if skip == 0 { count.max(1) } else { count }));
     let mut rows = Vec::new();
     let mut seen = 0;
     while (rows.len() as u64) < count {
@@ -65,5 +72,5 @@ pub(super) fn events(state: &SessionState, file: Option<&str>, from: Option<u64>
         let end = u64::from(event.header.log_pos);
         rows.push(vec![t(&name), u(event.position), t(kind), u(event.header.server_id), u(end), t(info)]);
     }
-    Ok(Answer::new(fields, rows))
+    Ok(Answer::new(EVENTS, rows))
 }

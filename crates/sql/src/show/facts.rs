@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use highkey_table::{IndexKind, PAGE_BYTES, Privileges, Table, TableDef, WaitKind};
 use highkey_types::{Collation, Str, TypeKind, Value};
 
+use super::tls;
 use crate::df::SerialReason;
 use crate::execute::GENERATED_KEY;
 use crate::information_schema;
@@ -217,15 +218,18 @@ pub fn status_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     rows.push(("Max_used_connections_time".into(), information_schema::wall_clock(state, instance.max_used_at()).format(0)));
     let connected = instance.processes().len() as u64;
     rows.push(("Threads_connected".into(), connected.to_string()));
-    let running = instance.processes().all().iter().filter(|p| p.snapshot().command != "Sleep").count();
+    let running = instance.processes().all().iter().filter(|p| !matches!(p.snapshot().command, "Sleep" | "Daemon")).count();
     rows.push(("Threads_running".into(), running.to_string()));
     rows.push(("Threads_cached".into(), "0".into()));
     rows.push(("Threads_created".into(), all.get(StatusCounter::Connections).to_string()));
     rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));
     rows.push(("Uptime_since_flush_status".into(), instance.seconds_since_flush().to_string()));
     rows.push(("Performance_schema_digest_lost".into(), instance.digests().lost().to_string()));
-    rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
-    rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
+    rows.extend(tls::rows(state));
+    // No pages are dumped or loaded, and the pool has one size for as long as the server runs.
+    rows.push(("Innodb_buffer_pool_dump_status".into(), "Dumping of buffer pool not started".into()));
+    rows.push(("Innodb_buffer_pool_load_status".into(), "Loading of buffer pool not started".into()));
+    rows.push(("Innodb_buffer_pool_resize_status".into(), String::new()));
     rows.extend(parallel_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
     rows.extend(semi_sync_rows(state));
     rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
@@ -302,6 +306,8 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
     let stats = state.instance.database().engine().stats();
     let counter = |name: &str| stats.counter(name);
     let data_pages = stats.frames - stats.frames_free;
+    let (uses, opened) = state.instance.database().table_opens();
+    let table_waits = stats.waits[WaitKind::TableLock as usize].count;
     let pages = [
         ("Innodb_page_size", PAGE_BYTES),
         ("Innodb_buffer_pool_pages_total", stats.frames),
@@ -312,7 +318,9 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_buffer_pool_pages_flushed", counter("pages_written")),
         ("Innodb_buffer_pool_bytes_data", data_pages * PAGE_BYTES),
         ("Innodb_buffer_pool_bytes_dirty", stats.frames_dirty * PAGE_BYTES),
+        ("Innodb_buffer_pool_read_requests", counter("page_requests")),
         ("Innodb_buffer_pool_reads", counter("pages_read")),
+        ("Innodb_buffer_pool_write_requests", counter("page_changes")),
         // Nothing is read before it is asked for.
         ("Innodb_buffer_pool_read_ahead", 0),
         ("Innodb_buffer_pool_read_ahead_evicted", 0),
@@ -329,11 +337,24 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_data_writes", counter("data_writes") + counter("doublewrite_writes") + counter("log_writes")),
         ("Innodb_data_written", (counter("pages_written") + counter("doublewrite_pages")) * PAGE_BYTES + counter("log_bytes")),
         ("Innodb_data_fsyncs", counter("data_fsyncs") + counter("log_fsyncs")),
+        ("Innodb_data_pending_reads", counter("page_reads_pending")),
+        ("Innodb_data_pending_writes", counter("page_writes_pending") + counter("log_writes_pending")),
+        ("Innodb_data_pending_fsyncs", counter("data_fsyncs_pending") + counter("log_fsyncs_pending")),
+        ("Innodb_os_log_pending_writes", counter("log_writes_pending")),
+        ("Innodb_os_log_pending_fsyncs", counter("log_fsyncs_pending")),
+        ("Innodb_num_open_files", stats.page_files_open),
         ("Innodb_log_waits", counter("log_buffer_waits")),
         ("Innodb_log_write_requests", counter("log_records")),
         ("Innodb_log_writes", counter("log_writes")),
         ("Innodb_row_lock_time_avg", (stats.row_lock_time_us / 1000).checked_div(stats.row_lock_waits).unwrap_or(0)),
-        ("Table_locks_waited", stats.waits[WaitKind::TableLock as usize].count),
+        // Every use of a table is a metadata lock, had at once or waited for.
+        ("Table_locks_waited", table_waits),
+        ("Table_locks_immediate", uses.saturating_sub(table_waits)),
+        // A definition is opened when it is made or when the server starts.
+        ("Table_open_cache_hits", uses),
+        ("Table_open_cache_misses", opened),
+        ("Opened_tables", opened),
+        ("Opened_table_definitions", opened),
     ];
     let named = [
         ("Innodb_row_lock_waits", stats.row_lock_waits),

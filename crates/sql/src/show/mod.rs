@@ -1,11 +1,12 @@
 //! SHOW and DESCRIBE.
 //!
-//! Each form makes an [`Answer`]: columns and rows. LIKE filters the column of names (the first one, but of routines), WHERE is any condition over its columns.
+//! Each form makes an [`Answer`]: columns and rows. LIKE filters the column of names (the first one, but of routines, triggers and events), WHERE is any condition over its columns.
 
 mod binlog;
 mod create;
 mod facts;
 mod innodb;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, MetadataObject, RoutineKind
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
+use crate::event;
 use crate::execute;
 use crate::expr;
 use crate::information_schema;
@@ -75,7 +77,12 @@ pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError>
                 ShowWhat::Tables { .. } | ShowWhat::TableStatus { .. } | ShowWhat::Databases => Collation::by_name("utf8mb4_bin").unwrap_or_else(Collation::utf8mb4),
                 _ => Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4),
             };
-            let named = usize::from(matches!(show.what, ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus));
+            let named = match show.what {
+                ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus | ShowWhat::Events { .. } => 1,
+                // By their tables.
+                ShowWhat::Triggers { .. } => 2,
+                _ => 0,
+            };
             answer.rows.retain(|row| row[named].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
         }
         Some(ShowFilter::Where(condition)) => {
@@ -164,7 +171,10 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let heading = format!("CREATE USER for {}@{}", account.user, account.host);
             renamed(Answer::new("User s256", vec![vec![t(create::user(&account))]]), heading)
         }
-        ShowWhat::CreateOther { kind, name } if kind == "PROCEDURE" => create_procedure(state, name)?,
+        ShowWhat::CreateOther { kind, name } if kind == "PROCEDURE" => create_routine(state, RoutineKind::Procedure, name)?,
+        ShowWhat::CreateOther { kind, name } if kind == "FUNCTION" => create_routine(state, RoutineKind::Function, name)?,
+        ShowWhat::CreateOther { kind, name } if kind == "TRIGGER" => create_trigger(state, name)?,
+        ShowWhat::CreateOther { kind, name } if kind == "EVENT" => event::create_event(state, name)?,
         ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
         ShowWhat::Variables { scope } => {
             let global = *scope == Some(VariableScope::Global);
@@ -182,7 +192,9 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::Engines => Answer::new("Engine s64;Support s8;Comment s80;Transactions s3?;XA s3?;Savepoints s3?", engines()),
         ShowWhat::Engine { name, what } => engine(state, name, what)?,
         ShowWhat::CharacterSet => {
-            let rows = highkey_types::Charset::ALL.iter().map(|c| vec![t(c.name()), t(c.description()), t(Collation::default_of(*c).name), u(c.max_bytes() as u64)]).collect();
+            let mut all = highkey_types::Charset::ALL;
+            all.sort_by_key(|c| c.name());
+            let rows = all.iter().map(|c| vec![t(c.name()), t(c.description()), t(Collation::default_of(*c).name), u(c.max_bytes() as u64)]).collect();
             Answer::new("Charset s64;Description s2048;Default collation s64;Maxlen n", rows)
         }
         ShowWhat::Collation => {
@@ -215,22 +227,22 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             Answer::new("Name s64;Status s10;Type s80;Library s64?;License s80?", rows)
         }
         ShowWhat::Triggers { schema } => {
-            known_schema(state, schema.as_deref())?;
+            let schema = known_schema(state, schema.as_deref())?;
             Answer::new(
                 "Trigger s64;Event s6;Table s64;Statement S;Timing s6;Created d?;sql_mode s520;Definer s93;character_set_client s64;collation_connection s64;Database Collation s64",
-                Vec::new(),
+                information_schema::triggers::shown(state, &schema),
             )
         }
         ShowWhat::Events { schema } => {
-            known_schema(state, schema.as_deref())?;
+            let schema = state.schema_of(schema.as_deref())?;
             Answer::new(
                 "Db s64;Name s64;Definer s93;Time zone s64;Type s9;Execute at d?;Interval value s256?;Interval field s18?;Starts d?;Ends d?;Status s18;Originator n;character_set_client s64;collation_connection s64;Database Collation s64",
-                Vec::new(),
+                event::status(state, &schema),
             )
         }
         ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus => Answer::new(
             "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
-            if matches!(what, ShowWhat::ProcedureStatus) { information_schema::routines::status(state, RoutineKind::Procedure) } else { Vec::new() },
+            information_schema::routines::status(state, if matches!(what, ShowWhat::ProcedureStatus) { RoutineKind::Procedure } else { RoutineKind::Function }),
         ),
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
@@ -239,12 +251,11 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             state.instance.database().engine().blocking(|| binlog::events(state, file.as_deref(), *from, *limit))?
         }
         ShowWhat::Replicas => binlog::replicas(state),
-        ShowWhat::ReplicaStatus { old_names, channel } => {
-            if let Some(name) = channel.as_ref().filter(|name| !name.is_empty()) {
-                return Err(err(3074, format!("Slave channel '{name}' does not exist.")));
-            }
-            replica::show_status(state, *old_names)
+        ShowWhat::ReplicaStatus { channel: Some(name), .. } | ShowWhat::RelaylogEvents { channel: Some(name) } if !name.is_empty() => {
+            return Err(err(3074, format!("Slave channel '{name}' does not exist.")));
         }
+        ShowWhat::ReplicaStatus { old_names, .. } => replica::show_status(state, *old_names),
+        ShowWhat::RelaylogEvents { .. } => binlog::relay_events(),
         ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
         ShowWhat::Profile => Answer::new("Status s30;Duration D", Vec::new()),
     })
@@ -310,14 +321,33 @@ fn create_view(state: &SessionState, view: &View) -> Answer {
 }
 
 /// Error 1305 for one that is not there, or that the account does not see.
-fn create_procedure(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+fn create_routine(state: &SessionState, kind: RoutineKind, name: &ObjectName) -> Result<Answer, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
-    let found = state.instance.database().catalog().routine(&schema, RoutineKind::Procedure, &name.name).filter(|def| routine::is_seen(state, def));
-    let def = found.ok_or_else(|| highkey_types::errors::sp_does_not_exist("PROCEDURE", &name.name))?;
-    let text = if routine::shows_body(state, &def) { t(routine::definition(&def)) } else { Value::Null };
+    let found = state.instance.database().catalog().routine(&schema, kind, &name.name).filter(|def| routine::is_seen(state, def));
+    let def = found.ok_or_else(|| highkey_types::errors::sp_does_not_exist(kind.name(), &name.name))?;
+    let text = if routine::shows_body(state, &def) { t(routine::definition(&def)?) } else { Value::Null };
     let modes = SqlModes(def.sql_mode).to_string();
     let row = vec![t(&def.name), t(modes), text, t(def.charset.name()), t(def.collation.name), t(def.schema_collation.name)];
-    Ok(Answer::new("Procedure s64;sql_mode s520;Create Procedure S?;character_set_client s32;collation_connection s32;Database Collation s32", vec![row]))
+    let columns = if kind == RoutineKind::Function {
+        "Function s64;sql_mode s520;Create Function S?;character_set_client s32;collation_connection s32;Database Collation s32"
+    } else {
+        "Procedure s64;sql_mode s520;Create Procedure S?;character_set_client s32;collation_connection s32;Database Collation s32"
+    };
+    Ok(Answer::new(columns, vec![row]))
+}
+
+/// Error 1360 for one that is not there, or whose table's triggers the account does not see.
+fn create_trigger(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    let found = state.instance.database().catalog().trigger(&schema, &name.name).filter(|(table, _)| information_schema::triggers::are_seen(state, table));
+    let (table, trigger) = found.ok_or_else(highkey_types::errors::trg_does_not_exist)?;
+    let def = &trigger.routine;
+    let modes = SqlModes(def.sql_mode).to_string();
+    let created = Value::DateTime(information_schema::wall_clock(state, def.created_at));
+    let text = routine::trigger_definition(table.def(), &trigger);
+    let row = vec![t(&def.name), t(modes), t(text), t(def.charset.name()), t(def.collation.name), t(def.schema_collation.name), created];
+    let columns = "Trigger s64;sql_mode s520;SQL Original Statement S;character_set_client s32;collation_connection s32;Database Collation s32;Created d?";
+    Ok(Answer::new(columns, vec![row]))
 }
 
 fn view_status(state: &SessionState, view: &View) -> Vec<Value> {
@@ -344,7 +374,7 @@ fn table_status(state: &SessionState, table: &Arc<Table>) -> Vec<Value> {
         u(0u64),
         information_schema::auto_increment(table),
         Value::DateTime(information_schema::wall_clock(state, def.created_at)),
-        Value::Null,
+        information_schema::changed_at(state, table),
         Value::Null,
         t(def.collation.name),
         Value::Null,
@@ -449,8 +479,15 @@ fn account(state: &SessionState, user: &UserName) -> Result<Arc<UserDef>, MySqlE
     found.ok_or_else(|| highkey_types::errors::nonexisting_grant(name, host))
 }
 
-/// SHOW ENGINE INNODB STATUS. There is nothing to say of MUTEX and LOGS.
+/// SHOW ENGINE INNODB STATUS and PERFORMANCE_SCHEMA STATUS. There is nothing to say of MUTEX and LOGS.
 fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
+    if name.eq_ignore_ascii_case("performance_schema") {
+        let status = what.eq_ignore_ascii_case("status");
+        // Of what MySQL's tables have room for, digests are kept here.
+        let digests = [("events_statements_summary_by_digest.count", state.instance.global_u64("performance_schema_digests_size"))];
+        let rows = digests.iter().filter(|_| status).map(|(name, n)| vec![t("performance_schema"), t(name), t(n.to_string())]).collect();
+        return Ok(Answer::new("Type s18;Name s512;Status s21", rows));
+    }
     if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
         return Err(error::unknown_engine(name));
     }

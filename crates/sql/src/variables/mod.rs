@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use highkey_types::{Charset, Collation, MySqlError, TimeZone, Value, Warning};
 
-pub use settings::{SettingError, Settings};
+pub use settings::{GTIDS_NEED_CONSISTENCY, SettingError, Settings};
 pub use sql_mode::SqlModes;
 
 use crate::session::error;
@@ -259,10 +259,18 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             Ok(VarValue::Double(number.clamp(min, max)))
         }
         Kind::Enum(names) => match value {
-            Value::Text(t) => match names.iter().find(|n| n.eq_ignore_ascii_case(t)) {
-                Some(n) => Ok(VarValue::Text(Arc::from(*n))),
-                None => refuse(),
-            },
+            Value::Text(t) => {
+                // One of them takes a switch's other words, too.
+                let word = match t.to_ascii_uppercase().as_str() {
+                    "TRUE" if name == "enforce_gtid_consistency" => "ON",
+                    "FALSE" if name == "enforce_gtid_consistency" => "OFF",
+                    _ => &**t,
+                };
+                match names.iter().find(|n| n.eq_ignore_ascii_case(word)) {
+                    Some(n) => Ok(VarValue::Text(Arc::from(*n))),
+                    None => refuse(),
+                }
+            }
             Value::Int(_) | Value::UInt(_) => match number(value).and_then(|n| names.get(n as usize)) {
                 Some(n) => Ok(VarValue::Text(Arc::from(*n))),
                 None => refuse(),

@@ -30,6 +30,12 @@ pub struct Settings {
 const OPTIONS: &[(&str, &str)] =
     &[("transaction-isolation", "transaction_isolation"), ("character-set-server", "character_set_server"), ("default-time-zone", "time_zone"), ("bind", "bind_address"), ("datadir", "datadir")];
 
+/// Options that are no switches and may be without a value all the same: ON.
+const OPTIONAL: [&str; 2] = ["enforce_gtid_consistency", "event_scheduler"];
+
+/// What MySQL says where `gtid_mode` is ON and this is not.
+pub const GTIDS_NEED_CONSISTENCY: &str = "GTID_MODE = ON requires ENFORCE_GTID_CONSISTENCY = ON.";
+
 /// Half of the buffer pool's size unless it is given.
 const COLUMN_CACHE: &str = "highkey_column_cache_size";
 
@@ -37,12 +43,8 @@ impl Settings {
     /// Sets an option as mysqld takes them: dashes or underscores, prefixes `loose-`, `skip-`, `enable-`, `disable-`, numbers with K, M, G,
     /// T, P, E. `None` is an option without `=value`, a switch turned on.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), SettingError> {
-        let plain = name.trim().replace('-', "_").to_ascii_lowercase();
-        let (plain, loose) = match plain.strip_prefix("loose_") {
-            Some(rest) => (rest.to_owned(), true),
-            None => (plain, false),
-        };
-        let mapped = OPTIONS.iter().find(|(option, _)| option.replace('-', "_") == plain).map_or(plain.as_str(), |(_, variable)| variable);
+        let (mapped, loose) = mapped(name);
+        let mapped = mapped.as_str();
         let (id, negated) = match find(mapped) {
             Some(id) => (id, false),
             None => {
@@ -64,6 +66,7 @@ impl Settings {
         }
         let wrong = |value: &str, why: &str| SettingError(format!("option '{name}': '{value}' {why}"));
         let input = match (value, definition.kind) {
+            (None, _) if OPTIONAL.contains(&definition.name) => Value::Text(if negated { "OFF" } else { "ON" }.into()),
             (None, Kind::Bool) => Value::Int(i64::from(!negated)),
             (None, _) if negated => Value::Text("".into()),
             (None, _) => return Err(SettingError(format!("option '{name}' requires an argument"))),
@@ -97,6 +100,19 @@ impl Settings {
             _ => converted,
         };
         self.store(id, converted);
+        Ok(())
+    }
+
+    /// Whether an option needs a value: without `=` the argument behind it.
+    pub fn takes_value(name: &str) -> bool {
+        find(&mapped(name).0).is_some_and(|id| !matches!(id.definition().kind, Kind::Bool) && !OPTIONAL.contains(&id.definition().name))
+    }
+
+    /// What keeps a server from starting with these values.
+    pub fn check(&self) -> Result<(), SettingError> {
+        if self.text("gtid_mode") == "ON" && self.text("enforce_gtid_consistency") != "ON" {
+            return Err(SettingError(GTIDS_NEED_CONSISTENCY.to_owned()));
+        }
         Ok(())
     }
 
@@ -191,6 +207,17 @@ impl Settings {
     }
 }
 
+/// The variable that an option means, and whether it may be unknown.
+fn mapped(name: &str) -> (String, bool) {
+    let plain = name.trim().replace('-', "_").to_ascii_lowercase();
+    let (plain, loose) = match plain.strip_prefix("loose_") {
+        Some(rest) => (rest.to_owned(), true),
+        None => (plain, false),
+    };
+    let variable = OPTIONS.iter().find(|(option, _)| option.replace('-', "_") == plain).map(|(_, variable)| (*variable).to_owned());
+    (variable.unwrap_or(plain), loose)
+}
+
 fn unknown(name: &str, value: Option<&str>) -> String {
     match value {
         Some(v) => format!("unknown variable '{name}={v}'"),
@@ -245,6 +272,21 @@ mod tests {
         assert_eq!(s.set("max_conections", Some("5")).unwrap_err().0, "unknown variable 'max_conections=5'");
         assert!(s.set("max_connections", Some("many")).is_err());
         assert!(s.set("port", None).is_err());
+        s.set("gtid-mode", Some("ON")).unwrap();
+        assert_eq!(s.check().unwrap_err().0, GTIDS_NEED_CONSISTENCY);
+        s.set("enforce-gtid-consistency", None).unwrap();
+        assert_eq!((s.text("enforce_gtid_consistency").as_str(), s.check()), ("ON", Ok(())));
+        s.set("enforce-gtid-consistency", Some("false")).unwrap();
+        assert!(s.check().is_err());
+        s.set("enforce-gtid-consistency", Some("TRUE")).unwrap();
+        assert_eq!(s.check(), Ok(()));
+        s.set("skip-event-scheduler", None).unwrap();
+        assert_eq!(s.text("event_scheduler"), "OFF");
+        s.set("event-scheduler", None).unwrap();
+        assert_eq!(s.text("event_scheduler"), "ON");
+        assert!(!Settings::takes_value("enforce-gtid-consistency") && !Settings::takes_value("event-scheduler"));
+        assert!(Settings::takes_value("transaction-isolation") && Settings::takes_value("loose-max-connections"));
+        assert!(!Settings::takes_value("skip-networking") && !Settings::takes_value("gtid") && !Settings::takes_value("read-only"));
         s.set("replicate-do-db", Some("a")).unwrap();
         s.set("replicate-do-db", Some("b")).unwrap();
         assert_eq!(s.text("replicate_do_db"), "a,b");

@@ -1,6 +1,6 @@
 //! `sql_mode`: names, bits (MySQL's values, so that numeric settings mean the same) and the combination modes.
 
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, SqlMode};
 
 use crate::session::error;
 
@@ -53,6 +53,19 @@ impl SqlModes {
 
     pub fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
+    }
+
+    /// The bits that conversions look at.
+    pub fn conversions(self) -> SqlMode {
+        SqlMode {
+            no_zero_date: self.has(SqlModes::NO_ZERO_DATE),
+            no_zero_in_date: self.has(SqlModes::NO_ZERO_IN_DATE),
+            allow_invalid_dates: self.has(SqlModes::ALLOW_INVALID_DATES),
+            pad_char_to_full_length: self.has(SqlModes::PAD_CHAR_TO_FULL_LENGTH),
+            time_truncate_fractional: self.has(SqlModes::TIME_TRUNCATE_FRACTIONAL),
+            error_for_division_by_zero: self.has(SqlModes::ERROR_FOR_DIVISION_BY_ZERO),
+            no_unsigned_subtraction: self.has(SqlModes::NO_UNSIGNED_SUBTRACTION),
+        }
     }
 
     pub fn parse(text: &str) -> Result<SqlModes, MySqlError> {

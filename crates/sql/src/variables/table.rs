@@ -78,10 +78,10 @@ variables! {
     "disconnect_on_expired_password" Global Bool, "ON", false, Ignored;
     "div_precision_increment" Both UInt(0, 30), "4", true, Real;
     "end_markers_in_json" Both Bool, "OFF", true, Ignored;
-    "enforce_gtid_consistency" Global Enum(&["OFF", "ON", "WARN"]), "OFF", true, Ignored;
+    "enforce_gtid_consistency" Global Enum(&["OFF", "ON", "WARN"]), "OFF", true, Real;
     "eq_range_index_dive_limit" Both UInt(0, U32), "200", true, Ignored;
     "error_count" SessionOnly UInt(0, U64), "0", false, Real;
-    "event_scheduler" Global Enum(&["OFF", "ON", "DISABLED"]), "DISABLED", false, Fact;
+    "event_scheduler" Global Enum(&["OFF", "ON", "DISABLED"]), "ON", true, Real;
     "expire_logs_days" Global UInt(0, 99), "0", true, Ignored;
     "explicit_defaults_for_timestamp" Both Bool, "ON", true, Fact;
     "flush" Global Bool, "OFF", true, Ignored;
@@ -238,7 +238,7 @@ variables! {
     "log_bin" Global Bool, "OFF", false, Real;
     "log_bin_basename" Global NullableText, "$null", false, Fact;
     "log_bin_index" Global NullableText, "$null", false, Fact;
-    "log_bin_trust_function_creators" Global Bool, "OFF", true, Ignored;
+    "log_bin_trust_function_creators" Global Bool, "OFF", true, Real;
     "log_error" Global Text, "stderr", false, Fact;
     "log_error_verbosity" Global UInt(1, 3), "2", true, Ignored;
     "log_output" Global Text, "FILE", true, Ignored;

@@ -3,7 +3,6 @@
 //! The record's bytes are written once, as they go to the log; the page is changed from them.
 
 use super::modify::{Cursor, Decision, Place, SHARE_ROUNDS_MAX, Unfinished, check_key, check_value};
-use super::search::Target;
 use super::share::APPENDED_MIN;
 use super::split_point::{FULL, Plan, page_size};
 use super::{BTree, corrupt, meta, record_ref};
@@ -218,7 +217,7 @@ impl BTree {
         while cursor.ahead.leaves.len() < AHEAD_MAX && cursor.ahead.next < range.end {
             let row = cursor.ahead.next;
             cursor.ahead.next += 1;
-            if let Some(page) = self.descend(Target::Key(rows.key(row)), 0, &mut cursor.path)? {
+            if let Some(page) = self.descend_near(rows.key(row), &mut cursor.path)? {
                 self.pool().prefetch(page);
                 cursor.ahead.leaves.push_back((row, page));
             }
@@ -240,7 +239,7 @@ impl BTree {
         steps.clear();
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, rows.key(range.start), expected, &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, rows.key(range.start), Some(expected), &mut unfinished)?;
         let id = leaf.id();
         let fail = |e| corrupt(id, e);
         let undo = &mut cursor.change.undo;
@@ -263,6 +262,9 @@ impl BTree {
             let (slot, found) = node.search_from(from, key).map_err(fail)?;
             from = slot;
             let record = if found { Some(record_ref(node, slot).map_err(fail)?) } else { None };
+            if row == range.start && !found {
+                node.prefetch_room();
+            }
             let undo_before = undo.len();
             match f(row, &Place::at(slot, record), undo) {
                 Decision::Stop => {
@@ -365,7 +367,7 @@ impl BTree {
         let _reserved = self.space().reserve(self.index(), super::split::PAGES_MAX)?;
         let scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let leaf = self.leaf_exclusive(cursor, rows.key(range.start), PageId::NONE, &mut unfinished)?;
+        let leaf = self.leaf_exclusive(cursor, rows.key(range.start), Some(PageId::NONE), &mut unfinished)?;
         let fail = |e| corrupt(leaf.id(), e);
         let node = Node(&leaf);
         let first = rows.key(range.start);

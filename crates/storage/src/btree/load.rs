@@ -321,7 +321,7 @@ impl BTree {
     pub(crate) fn remove_freeing(&self, cursor: &mut Cursor, key: &[u8], txn: TxnId, runs: &[PageRun], writer: Writer) -> Result<Lsn> {
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, key, PageId::NONE, &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, key, None, &mut unfinished)?;
         let id = leaf.id();
         let node = Node(&leaf);
         let (slot, found) = node.search(key).map_err(|e| corrupt(id, e))?;

@@ -157,12 +157,15 @@ impl BTree {
     ) -> Result<Option<Lsn>> {
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, key, PageId::NONE, &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, key, None, &mut unfinished)?;
         let id = leaf.id();
         let Cursor { change, payload, .. } = cursor;
         change.value.clear();
         change.undo.clear();
         let place = self.place(&leaf, key)?;
+        if place.record.is_none() {
+            Node(&leaf).prefetch_room();
+        }
         let decision = f(&place, change);
         let (slot, old) = (place.slot, place.record.map(|r| r.value.len()));
         let node = Node(&leaf);
@@ -261,9 +264,9 @@ impl BTree {
         Ok(Place::at(slot, record))
     }
 
-    /// Latches the leaf of `key` exclusively and notes the incomplete splits met on the way. If it is not the cursor's last one, `expected` is looked at
-    /// first, unless that is none.
-    pub(super) fn leaf_exclusive(&self, cursor: &mut Cursor, key: &[u8], mut expected: PageId, unfinished: &mut Unfinished) -> Result<ExclusiveGuard<'_>> {
+    /// Latches the leaf of `key` exclusively and notes the incomplete splits met on the way. `batch`: the key is one of many in their order; if it is
+    /// not in the cursor's last leaf, that page is looked at first, unless it is none, then what is beside the last one.
+    pub(super) fn leaf_exclusive(&self, cursor: &mut Cursor, key: &[u8], batch: Option<PageId>, unfinished: &mut Unfinished) -> Result<ExclusiveGuard<'_>> {
         let hinted = cursor.hinted(self, key);
         if let Some(page) = hinted {
             let guard = self.pool().fix_exclusive(page, LatchClass::Ordinary)?;
@@ -274,11 +277,14 @@ impl BTree {
             }
         }
         count(&self.stats().hint_misses);
+        let (mut expected, mut near) = (batch.unwrap_or(PageId::NONE), batch.is_some());
         let mut page = expected;
         let mut rounds = 0;
         loop {
             if page.is_none() {
-                page = self.descend(Target::Key(key), 0, &mut cursor.path)?.unwrap_or(self.root());
+                let path = &mut cursor.path;
+                let found = if std::mem::take(&mut near) { self.descend_near(key, path) } else { self.descend(Target::Key(key), 0, path) };
+                page = found?.unwrap_or(self.root());
             }
             let guard = self.pool().fix_exclusive(page, LatchClass::Ordinary)?;
             match self.standing(&guard, page, Target::Key(key), 0)? {

@@ -124,6 +124,25 @@ impl BTree {
         }
     }
 
+    /// As `descend` to a leaf, but the last leaf's parent, which the path has, is looked at first: for keys that follow each other.
+    pub(super) fn descend_near(&self, key: &[u8], path: &mut Path) -> Result<Option<PageId>> {
+        let parent = path.at(1);
+        if !parent.is_none() && self.pool().is_resident(parent) {
+            let guard = self.pool().optimistic(parent)?;
+            let child = self.child_under(&guard, key);
+            if guard.validate() && child.is_some() {
+                return Ok(child);
+            }
+        }
+        self.descend(Target::Key(key), 0, path)
+    }
+
+    /// The leaf of the key if the page is its parent.
+    fn child_under(&self, page: &OptimisticGuard, key: &[u8]) -> Option<PageId> {
+        let is_parent = self.owns(page) && page.u8(LEVEL) == 1 && read::range_of(page, key) == Ok(Range::Inside);
+        if is_parent { Target::Key(key).child(page).ok().map(PageId) } else { None }
+    }
+
     /// Counts a restart; a descent that never ends is a broken tree.
     pub(super) fn note_restart(&self, rounds: &mut u32) -> Result<()> {
         count(&self.stats().restarts);

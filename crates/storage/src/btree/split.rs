@@ -165,7 +165,7 @@ impl BTree {
         let _reserved = self.space().reserve(self.index(), PAGES_MAX)?;
         let mut scope = self.pool().scope(Writer::System)?;
         let mut unfinished = super::modify::Unfinished::new();
-        let leaf = self.leaf_exclusive(cursor, key, PageId::NONE, &mut unfinished)?;
+        let leaf = self.leaf_exclusive(cursor, key, None, &mut unfinished)?;
         let id = leaf.id();
         let node = Node(&leaf);
         let cut = Sequence::new(node, None).and_then(|s| s.cut_middle()).map_err(|e| corrupt(id, e))?;

@@ -26,6 +26,12 @@ impl BufferPool {
     }
 
     pub fn fix_shared_as(&self, id: PageId, access: Access) -> Result<SharedGuard<'_>> {
+        self.counters.page_requests.add(1);
+        self.shared(id, access)
+    }
+
+    /// As `fix_shared_as`, for a page that was counted as asked for.
+    fn shared(&self, id: PageId, access: Access) -> Result<SharedGuard<'_>> {
         let entry = self.table.entry(id)?;
         self.frames.prefetch(entry.frame());
         let latch = self.latch(entry);
@@ -75,6 +81,9 @@ impl BufferPool {
         self.frames.prefetch_state(entry.frame());
         let latch = self.latch(entry);
         let how = if source == Source::Disk { How::Waited } else { How::New };
+        if source == Source::Disk {
+            self.counters.page_requests.add(1);
+        }
         loop {
             let mut guard = if latch.lock_exclusive(class) == Outcome::Acquired {
                 ExclusiveGuard::new(self, entry, id, how)
@@ -93,17 +102,24 @@ impl BufferPool {
     /// `None` when the latch is not free at once or the page is not in memory: no wait, no I/O.
     pub fn try_shared(&self, id: PageId) -> Option<SharedGuard<'_>> {
         let entry = self.table.entry(id).ok()?;
-        self.latch(entry).try_shared(REF).then(|| SharedGuard::new(self, entry, id, How::Tried))
+        self.latch(entry).try_shared(REF).then(|| {
+            self.counters.page_requests.add(1);
+            SharedGuard::new(self, entry, id, How::Tried)
+        })
     }
 
     /// As `try_shared`, exclusively.
     pub fn try_exclusive(&self, id: PageId) -> Option<ExclusiveGuard<'_>> {
         let entry = self.table.entry(id).ok()?;
-        self.latch(entry).try_exclusive().then(|| ExclusiveGuard::new(self, entry, id, How::Tried))
+        self.latch(entry).try_exclusive().then(|| {
+            self.counters.page_requests.add(1);
+            ExclusiveGuard::new(self, entry, id, How::Tried)
+        })
     }
 
     /// The page's version for unlatched reads, reading it from disk if need be; waits while it is latched exclusively.
     pub fn optimistic(&self, id: PageId) -> Result<OptimisticGuard<'_>> {
+        self.counters.page_requests.add(1);
         let entry = self.table.entry(id)?;
         loop {
             // The frame is looked at before the latch allows it: a hint.
@@ -112,7 +128,7 @@ impl BufferPool {
                 return Ok(OptimisticGuard::new(self, entry, version));
             }
             self.counters.optimistic_waits.add(1);
-            drop(self.fix_shared(id)?);
+            drop(self.shared(id, Access::Normal)?);
         }
     }
 
@@ -156,9 +172,9 @@ impl BufferPool {
 
     fn read_page(&self, id: PageId, bytes: &mut [u8], source: Source) -> Result<()> {
         debug_assert_eq!(bytes.len(), PAGE_SIZE);
-        let counted = waits::blocked(WaitKind::PageRead);
+        let (counted, pending) = (waits::blocked(WaitKind::PageRead), self.counters.page_reads_pending.enter());
         let read = self.files.read(id, bytes);
-        drop(counted);
+        drop((counted, pending));
         self.counters.pages_read.add(1);
         let problem = match read {
             Ok(()) => header::verify(bytes, id).err(),

@@ -180,6 +180,7 @@ impl BufferPool {
     /// allocated it.
     pub(crate) fn mark_unlogged(&self, page: &mut ExclusiveGuard<'_>, lsn: Lsn) {
         header::set_lsn(page.bytes_mut(), lsn);
+        self.counters.page_changes.add(1);
         self.frames.get(page.frame).fresh.store(true, Ordering::Relaxed);
         self.mark_dirty(page.frame, lsn);
     }

@@ -189,6 +189,7 @@ impl<'p> Scope<'p> {
         self.apply_deferred()?;
         // I4: a checkpoint that looks after this sees every page of the record as dirty from before the record.
         let floor = self.pool.wal.end();
+        self.pool.counters.page_changes.add(self.touched.len() as u64);
         for &frame in &self.touched {
             self.pool.mark_dirty(frame, floor);
         }

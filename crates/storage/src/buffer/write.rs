@@ -77,6 +77,7 @@ impl BufferPool {
     fn sync_segments(&self, mut segments: Vec<u64>) -> Result<()> {
         segments.dedup();
         for segment in segments {
+            let _pending = self.counters.data_fsyncs_pending.enter();
             self.files.sync(segment)?;
             self.counters.data_fsyncs.add(1);
         }
@@ -150,7 +151,9 @@ impl BufferPool {
             let old: Vec<usize> = (0..batch.pages.len()).filter(needs_copy).collect();
             if !old.is_empty() {
                 let copies = old.iter().map(|i| (batch.pages[*i].0, &batch.data[i * PAGE_SIZE..(i + 1) * PAGE_SIZE]));
+                let pending = self.counters.page_writes_pending.enter();
                 doublewrite.write(copies)?;
+                drop(pending);
                 self.counters.doublewrite_writes.add(1);
                 self.counters.doublewrite_pages.add(old.len() as u64);
                 self.counters.data_fsyncs.add(1);
@@ -169,7 +172,9 @@ impl BufferPool {
             {
                 end += 1;
             }
+            let pending = self.counters.page_writes_pending.enter();
             self.files.write(first, &batch.data[start * PAGE_SIZE..end * PAGE_SIZE])?;
+            drop(pending);
             self.counters.data_writes.add(1);
             written.push((first, (end - start) as u64));
             start = end;

@@ -65,6 +65,11 @@ impl PageFiles {
         self.segment(segment, true)?.sync()
     }
 
+    /// How many of the files are open.
+    pub fn open_count(&self) -> usize {
+        self.open.read().iter().flatten().count()
+    }
+
     /// How many segments there are on disk: 0..n, contiguous.
     pub fn count(&self) -> Result<u64> {
         let names = self.disk.list()?;

@@ -54,12 +54,13 @@ impl System {
         // What one of them cannot do keeps the others from nothing.
         let undone = self.undo_left();
         let purged = self.purge(STEP);
+        self.history.spill();
         let tended = self.tend_versions();
         Ok(undone.and(purged)? + tended? as usize)
     }
 
-    /// Spills versions past half of their budget, drops what nobody needs of the spilled ones, merges those that are many. True if there is more to
-    /// merge.
+    /// Spills a slice of the versions past half of their budget, drops what nobody needs of the spilled ones, merges those that are many. True if there
+    /// is more to do.
     fn tend_versions(&self) -> Result<bool> {
         if !self.versions.has_to_spill() && !self.versions.has_levels() {
             return Ok(false);
@@ -69,7 +70,8 @@ impl System {
         if self.versions.has_to_spill() {
             self.versions.spill(&is_over)?;
         }
-        self.versions.merge(MERGE_STEP, &is_over)
+        let merging = self.versions.merge(MERGE_STEP, &is_over)?;
+        Ok(merging || self.versions.has_to_spill())
     }
 
     /// Before a change that may enter a version, holding no latch.

@@ -250,9 +250,9 @@ impl System {
             for entry in Undo::decode(record.undo())? {
                 let Undo::Row { index, key, before: Some(before) } = entry else { continue };
                 // Whether the record is delete-marked is looked at then.
-                purge.push_row(index, key, true);
+                purge.push_row(&self.history.space, index, key, true);
                 if before.flags & RecordFlags::OVERFLOW != 0 {
-                    purge.push(&PurgeItem::Overflow { index, reference: before.value.into() });
+                    purge.push(&self.history.space, &PurgeItem::Overflow { index, reference: before.value.into() });
                 }
             }
             Ok(())

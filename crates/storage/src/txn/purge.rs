@@ -3,20 +3,20 @@
 //! A transaction's changes leave older versions, delete-marked records, overflow values that were replaced and indexes that were dropped.
 //! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes.
 //!
-//! What purge has to do is in memory only, so after a crash nobody would know which replaced overflow values to free. Each is therefore
+//! What purge has to do is in memory and in scratch files, so after a crash nobody would know which replaced overflow values to free. Each is therefore
 //! entered in the engine's garbage index by the replacing transaction itself, and taken out of it when it is freed; what is there at the
 //! next open is freed then. (A crash between those two steps loses the value's pages, never anything else.)
 
 use std::collections::VecDeque;
 
 use super::long;
-use super::purge_list::PurgeList;
+use super::purge_list::{Chunk, PurgeList, PurgeSpace, Queued, Reading};
 use super::system::{GARBAGE_INDEX, System};
 use crate::btree::{Cursor, Decision, RecordFlags};
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, TxnId};
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering};
 
 /// Something a commit leaves for purge.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,21 +28,33 @@ pub(crate) enum PurgeItem {
     Tree(IndexId),
 }
 
-struct Committed {
-    ts: u64,
+/// Chunks that are looked for at once to be written.
+const SPILLED: usize = 64;
+
+/// What is next in the queue.
+#[derive(Default)]
+struct Front {
+    chunk: Reading,
+    /// Whose items are next.
     id: TxnId,
-    items: PurgeList,
 }
 
 /// A delete-marked record that nobody's history knows of: left by a rollback or by an earlier life of the database.
 pub(crate) type Hint = (IndexId, Box<[u8]>);
 
 const HINTS_MAX: usize = 10_000;
+const NOBODY: u64 = u64::MAX;
 
 /// What purge has to do.
 pub(crate) struct History {
     /// By timestamp, since commits are published in that order; behind them may be what could not be done.
-    queue: Mutex<VecDeque<Committed>>,
+    queue: Mutex<PurgeList>,
+    /// What has been taken out of that to be read. Locked before it, and over I/O.
+    front: Mutex<Front>,
+    /// The transaction whose items are next, `NOBODY` if there are none.
+    next: AtomicU64,
+    /// Where lists keep what is too much for memory.
+    pub space: Arc<PurgeSpace>,
     hints: Mutex<Vec<Hint>>,
     /// Dropped trees that unfinished transactions of an earlier life may have rows in.
     held: Mutex<Vec<IndexId>>,
@@ -54,9 +66,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub fn new() -> History {
+    pub fn new(space: PurgeSpace) -> History {
         History {
             queue: Mutex::default(),
+            front: Mutex::default(),
+            next: AtomicU64::new(NOBODY),
+            space: Arc::new(space),
             hints: Mutex::default(),
             held: Mutex::default(),
             len: AtomicU64::new(0),
@@ -71,12 +86,83 @@ impl History {
             return;
         }
         self.len.fetch_add(items.len() as u64, Ordering::Relaxed);
-        self.queue.lock().push_back(Committed { ts, id, items });
+        self.enter(ts, id, items);
+    }
+
+    fn enter(&self, ts: u64, id: TxnId, items: PurgeList) {
+        let mut queue = self.queue.lock();
+        queue.commit(&self.space, ts, id, items);
+        if self.next.load(Ordering::Relaxed) == NOBODY {
+            self.next.store(id.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Enters an item that was taken and could not be done behind the rest: it may fail again.
+    pub fn put_back(&self, id: TxnId, item: &PurgeItem) {
+        let mut items = PurgeList::default();
+        items.push(&self.space, item);
+        // Every snapshot sees it.
+        self.enter(0, id, items);
     }
 
     /// The transaction whose changes are next.
     pub fn next_id(&self) -> Option<TxnId> {
-        self.queue.lock().front().map(|committed| committed.id)
+        Some(self.next.load(Ordering::Relaxed)).filter(|id| *id != NOBODY).map(TxnId)
+    }
+
+    /// Takes out the first item and whose it is, if that one's timestamp is at most `purge_ts`.
+    pub fn take(&self, purge_ts: u64) -> Result<Option<(TxnId, PurgeItem)>> {
+        let mut front = self.front.lock();
+        loop {
+            match front.chunk.next() {
+                Some((Queued::Item(item), end)) => {
+                    front.chunk.pass(end);
+                    return Ok(Some((front.id, item)));
+                }
+                Some((Queued::Commit { ts, id }, end)) => {
+                    self.next.store(id.0, Ordering::Relaxed);
+                    if ts > purge_ts {
+                        return Ok(None);
+                    }
+                    front.chunk.pass(end);
+                    front.id = id;
+                }
+                None => {
+                    let mut queue = self.queue.lock();
+                    let Some(chunk) = queue.pop(&self.space) else {
+                        self.next.store(NOBODY, Ordering::Relaxed);
+                        drop(queue);
+                        self.space.tidy();
+                        return Ok(None);
+                    };
+                    drop(queue);
+                    match chunk.read() {
+                        Ok(bytes) => front.chunk.begin(bytes),
+                        Err(error) => {
+                            self.queue.lock().put_back(chunk);
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes queued chunks to disk as long as there is too much in memory. What cannot be written stays.
+    pub fn spill(&self) {
+        // Nothing is taken out of the queue meanwhile: each keeps its place.
+        let _front = self.front.lock();
+        while self.space.is_full() {
+            let in_memory = |(at, chunk): (usize, &Chunk)| chunk.in_memory().map(|bytes| (at, bytes));
+            let found: Vec<_> = self.queue.lock().chunks().iter().enumerate().filter_map(in_memory).take(SPILLED).collect();
+            if found.is_empty() {
+                return;
+            }
+            for (at, bytes) in found {
+                let Ok(written) = self.space.write(&bytes) else { return };
+                self.queue.lock().chunks()[at].set_written(written);
+            }
+        }
     }
 
     pub fn hint(&self, index: IndexId, key: &[u8]) {
@@ -88,11 +174,6 @@ impl History {
 
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
-    }
-
-    fn next(&self, purge_ts: u64) -> Option<Committed> {
-        let mut queue = self.queue.lock();
-        if queue.front()?.ts > purge_ts { None } else { queue.pop_front() }
     }
 
     /// Sleeps for at most `ms`, or until `wake`.
@@ -130,20 +211,21 @@ impl System {
         let mut cursor = Cursor::new();
         let mut done = 0;
         let mut outcome = Ok(());
-        while done < limit
-            && outcome.is_ok()
-            && let Some(mut committed) = self.history.next(purge_ts)
-        {
-            done += committed.items.len();
-            while let Some(item) = committed.items.pop() {
-                outcome = self.purge_item(&mut cursor, committed.id, &item);
-                if outcome.is_err() {
-                    // Behind the rest: it may fail again.
-                    committed.items.push(&item);
-                    self.history.queue.lock().push_back(committed);
+        while done < limit && outcome.is_ok() {
+            let (id, item) = match self.history.take(purge_ts) {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(error) => {
+                    outcome = Err(error);
                     break;
                 }
+            };
+            done += 1;
+            outcome = self.purge_item(&mut cursor, id, &item);
+            if outcome.is_ok() {
                 self.history.len.fetch_sub(1, Ordering::Relaxed);
+            } else {
+                self.history.put_back(id, &item);
             }
         }
         if !self.has_to_undo() {
@@ -288,17 +370,17 @@ mod tests {
         let first = put(&[1; 100_000]);
         let mut reader = engine.begin(Isolation::RepeatableRead);
         reader.snapshot();
-        put(b"short");
-        let mut replaced = system.history.queue.lock().pop_back().unwrap();
-        let items: Vec<PurgeItem> = std::iter::from_fn(|| replaced.items.pop()).collect();
-        let mut stale = PurgeList::default();
-        items.iter().for_each(|item| {
-            replaced.items.push(item);
-            stale.push(item);
-        });
-        system.history.queue.lock().push_back(replaced);
-        system.history.push(0, first, stale);
-        system.history.queue.lock().rotate_right(1);
+        let second = put(b"short");
+        let history = &system.history;
+        let items: Vec<PurgeItem> = std::iter::from_fn(|| history.take(u64::MAX).unwrap()).map(|(_, item)| item).collect();
+        history.len.store(0, Ordering::Relaxed);
+        let list = || {
+            let mut list = PurgeList::default();
+            items.iter().for_each(|item| list.push(&history.space, item));
+            list
+        };
+        history.push(0, first, list());
+        history.push(system.commits.last_ts(), second, list());
         purge_all(&engine);
         assert_eq!(engine.check(GARBAGE_INDEX).unwrap().records, 1);
         let mut out = Vec::new();
@@ -317,11 +399,9 @@ mod tests {
         done(txn.insert(x, b"k", &[1; 100_000]));
         assert!(done(txn.update(x, b"k", b"short")));
         commit(txn);
-        let mut failed = system.history.next(u64::MAX).unwrap();
-        let item = failed.items.pop().unwrap();
+        let (id, item) = system.history.take(u64::MAX).unwrap().unwrap();
         let PurgeItem::Overflow { reference, .. } = &item else { panic!("one value was replaced") };
         let first = OverflowRef::decode(reference).unwrap().first;
-        failed.items.push(&item);
         let mut txn = engine.begin(Isolation::RepeatableRead);
         txn.drop_index(x).unwrap();
         commit(txn);
@@ -332,7 +412,7 @@ mod tests {
         commit(txn);
         let pages = system.store.space.pages_of(y);
         assert!(pages.contains(&first), "they are another tree's now");
-        system.history.queue.lock().push_back(failed);
+        system.history.put_back(id, &item);
         purge_all(&engine);
         assert_eq!(system.store.space.pages_of(y), pages);
         assert_eq!((engine.check(GARBAGE_INDEX).unwrap().records, system.history.len()), (0, 0));

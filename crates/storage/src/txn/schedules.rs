@@ -26,7 +26,7 @@ fn is_over(by: TxnId) -> bool {
 
 impl Row {
     fn new() -> Row {
-        let store = VersionStore::new(0, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
+        let store = VersionStore::new(0, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())), "versions")));
         Row { store, record: RwLock::new(1) }
     }
 

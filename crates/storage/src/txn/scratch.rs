@@ -1,15 +1,16 @@
-//! The scratch files of spilled versions. Their content means nothing to the next open.
+//! The scratch files of spilled versions and of what purge has to do. Their content means nothing to the next open.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicU64, Ordering};
 
-const PREFIX: &str = "versions";
 const SUFFIX: &str = ".tmp";
 
 /// Makes files that go when they are dropped.
 pub(crate) struct Scratch {
     disk: Arc<dyn Disk>,
+    /// What their names begin with.
+    prefix: &'static str,
     made: AtomicU64,
     bytes: AtomicU64,
 }
@@ -21,27 +22,27 @@ pub(crate) struct ScratchFile {
     name: String,
     /// No other file of this life has it.
     number: u64,
-    len: u64,
+    len: AtomicU64,
 }
 
 impl Scratch {
     /// Removes what an earlier life left.
-    pub fn new(disk: Arc<dyn Disk>) -> Scratch {
+    pub fn new(disk: Arc<dyn Disk>, prefix: &'static str) -> Scratch {
         let old = disk.list().unwrap_or_default();
-        for name in old.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+        for name in old.iter().filter(|name| name.starts_with(prefix) && name.ends_with(SUFFIX)) {
             // A file that cannot be removed only takes space, and is written over.
             if let Err(error) = disk.remove(name) {
                 tracing::warn!(%error, "cannot remove an old {name}");
             }
         }
-        Scratch { disk, made: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Scratch { disk, prefix, made: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
     pub fn create(self: &Arc<Self>) -> Result<ScratchFile> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}-{number}{SUFFIX}");
+        let name = format!("{}-{number}{SUFFIX}", self.prefix);
         let file = self.disk.open(&name, true)?;
-        Ok(ScratchFile { scratch: self.clone(), file, name, number, len: 0 })
+        Ok(ScratchFile { scratch: self.clone(), file, name, number, len: AtomicU64::new(0) })
     }
 
     /// Bytes of all files.
@@ -51,11 +52,13 @@ impl Scratch {
 }
 
 impl ScratchFile {
-    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(self.len, bytes)?;
-        self.len += bytes.len() as u64;
+    /// Where the bytes are then. One thread at a time.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let at = self.len();
+        self.file.write_at(at, bytes)?;
+        self.len.store(at + bytes.len() as u64, Ordering::Relaxed);
         self.scratch.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Ok(())
+        Ok(at)
     }
 
     pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
@@ -67,7 +70,7 @@ impl ScratchFile {
     }
 
     pub fn len(&self) -> u64 {
-        self.len
+        self.len.load(Ordering::Relaxed)
     }
 
     pub fn number(&self) -> u64 {
@@ -81,7 +84,7 @@ impl ScratchFile {
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        self.scratch.bytes.fetch_sub(self.len, Ordering::Relaxed);
+        self.scratch.bytes.fetch_sub(self.len(), Ordering::Relaxed);
         // The next open tries again.
         if let Err(error) = self.scratch.disk.remove(&self.name) {
             tracing::warn!(%error, "cannot remove {}", self.name);

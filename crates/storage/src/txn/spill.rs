@@ -5,11 +5,13 @@ use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
 use super::version_run::{Merge, Run, RunWriter};
-use super::versions::{Chain, Chains, Entry, SHARDS, Version, VersionStore, row_memory};
+use super::versions::{Chain, Chains, Entry, SHARDS, ShardSet, Version, VersionStore, row_memory};
 use crate::error::Result;
 use crate::ids::TxnId;
 use crate::sync::{Arc, AtomicU64, Ordering};
 
+/// Bytes that are taken out of the maps at once, about: who waits for room waits for no more than these to be written.
+const SLICE: usize = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 /// So many runs of about the same size become one.
 const MERGED: usize = 8;
 /// Runs of one size: the largest has at most so many times the bytes of the smallest.
@@ -50,7 +52,7 @@ impl Level {
     }
 }
 
-/// The maps' chains at some moment: of each shard another one.
+/// The chains of some maps: of each shard another moment's.
 pub(crate) struct Frozen {
     shards: Vec<OnceLock<Chains>>,
     len: AtomicU64,
@@ -68,8 +70,16 @@ impl Frozen {
     }
 
     fn memory(&self) -> usize {
-        self.chains().map(|(row, chain)| row_memory(row) + chain.iter().map(Version::memory).sum::<usize>()).sum()
+        self.chains().map(|(row, chain)| memory_of(row, chain)).sum()
     }
+
+    fn shards(&self) -> ShardSet {
+        (0..SHARDS).filter(|shard| self.shards[*shard].get().is_some_and(|chains| !chains.is_empty())).fold(0, |set, shard| set | 1 << shard)
+    }
+}
+
+fn memory_of(row: &[u8], chain: &Chain) -> usize {
+    row_memory(row) + chain.iter().map(Version::memory).sum::<usize>()
 }
 
 /// The merge under way.
@@ -102,17 +112,17 @@ impl VersionStore {
         self.has_levels.load(Ordering::Relaxed)
     }
 
-    /// Moves what is in the maps to disk if it has half of the budget, leaving out what nobody needs: what those replaced who are over. On an
-    /// error it stays in memory until the next call. Waits for whoever else does it.
+    /// Moves a slice of what is in the maps to disk if that has half of the budget, leaving out what nobody needs: what those replaced who are over.
+    /// On an error it stays in memory until the next call. Waits for whoever else does it.
     pub fn spill(&self, is_over: &impl Fn(TxnId) -> bool) -> Result<()> {
-        let _alone = self.spilling.lock();
+        let mut next = self.spilling.lock();
         // What could not be written. The oldest first: they may be many only after a crash.
         let left: Vec<_> = self.levels().iter().rev().filter_map(|level| if let Level::Frozen(frozen) = level { Some(frozen.clone()) } else { None }).collect();
         for frozen in left {
             self.write(&frozen, is_over)?;
         }
         if self.memory.load(Ordering::Relaxed) > self.budget / 2 {
-            let frozen = self.freeze(Place::Newest);
+            let frozen = self.freeze(Place::Newest, &mut next, SLICE);
             self.write(&frozen, is_over)?;
         }
         Ok(())
@@ -121,9 +131,9 @@ impl VersionStore {
     /// At open, after `push_oldest`: as `spill`, below all that was spilled before. `all`: once the last version is pushed, whatever there is if
     /// anything was spilled, so that the maps are above the rest from there on.
     pub fn spill_oldest(&self, all: bool) -> Result<()> {
-        let _alone = self.spilling.lock();
+        let mut next = self.spilling.lock();
         if self.memory.load(Ordering::Relaxed) > self.budget / 2 || (all && self.has_levels()) {
-            let frozen = self.freeze(Place::Oldest);
+            let frozen = self.freeze(Place::Oldest, &mut next, usize::MAX);
             self.write(&frozen, &|_| false)?;
         }
         Ok(())
@@ -144,8 +154,8 @@ impl VersionStore {
         drop(old);
     }
 
-    /// Takes everything out of the maps.
-    fn freeze(&self, place: Place) -> Arc<Frozen> {
+    /// Takes maps' content out, from that of shard `next` on, until it has so many bytes.
+    fn freeze(&self, place: Place, next: &mut usize, bytes: usize) -> Arc<Frozen> {
         let frozen = Arc::new(Frozen { shards: (0..SHARDS).map(|_| OnceLock::new()).collect(), len: AtomicU64::new(0) });
         // First: who does not find a version in its map any more finds it here.
         self.change_levels(|levels| {
@@ -155,13 +165,23 @@ impl VersionStore {
             };
             levels.insert(at, Level::Frozen(frozen.clone()));
         });
-        for (shard, place) in self.shards.iter().zip(&frozen.shards) {
-            let mut shard = shard.lock();
-            let taken = place.set(std::mem::take(&mut *shard));
+        let (mut len, mut memory) = (0, 0);
+        for _ in 0..SHARDS {
+            let shard = *next;
+            *next = (shard + 1) % SHARDS;
+            let mut map = self.shards[shard].lock();
+            let taken = frozen.shards[shard].set(std::mem::take(&mut *map));
             debug_assert!(taken.is_ok(), "each shard is taken once");
+            drop(map);
+            let chains = frozen.shards[shard].get().into_iter().flatten();
+            for (row, chain) in chains {
+                len += chain.len() as u64;
+                memory += memory_of(row, chain);
+            }
+            if memory >= bytes {
+                break;
+            }
         }
-        let len = frozen.chains().map(|(_, chain)| chain.len() as u64).sum();
-        let memory = frozen.memory();
         frozen.len.store(len, Ordering::Relaxed);
         self.count.fetch_sub(len, Ordering::Relaxed);
         self.frozen.fetch_add(memory, Ordering::Relaxed);
@@ -173,7 +193,7 @@ impl VersionStore {
     fn write(&self, frozen: &Arc<Frozen>, is_over: &impl Fn(TxnId) -> bool) -> Result<()> {
         let mut rows: Vec<(&[u8], &Chain)> = frozen.chains().collect();
         rows.sort_unstable_by_key(|(row, _)| *row);
-        let mut writer = RunWriter::new(self.scratch.clone());
+        let mut writer = RunWriter::new(self.scratch.clone(), frozen.shards());
         for (row, chain) in rows {
             for version in chain.iter().filter(|version| !is_over(version.by)) {
                 writer.add(row, version.entry())?;

@@ -7,6 +7,7 @@ use ahash::AHashMap;
 use super::commit::Commits;
 use super::prepared::PreparedTransactions;
 use super::purge::History;
+use super::purge_list::PurgeSpace;
 use super::scratch::Scratch;
 use super::status::StatusTable;
 use super::versions::VersionStore;
@@ -28,6 +29,8 @@ pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
 pub(crate) const ROOT_INDEX: IndexId = IndexId(2);
 
 const VERSION_BYTES_MIN: u64 = 16 << 20;
+/// What purge has to do may have this part of the versions' memory beside it.
+const PURGE_SHARE: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -77,7 +80,7 @@ pub(crate) type Blocking = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl System {
     pub fn new(store: Arc<Store>, options: Options, clock: Arc<dyn Clock>, recovered: &Recovered) -> System {
-        let scratch = Arc::new(Scratch::new(store.disk.clone()));
+        let scratch = Arc::new(Scratch::new(store.disk.clone(), "versions"));
         let budget = options.version_bytes.unwrap_or(VERSION_BYTES_MIN.max(options.buffer_pool_bytes / 4)) as usize;
         System {
             locks: LockTable::new(clock, options.deadlock_detect),
@@ -91,7 +94,7 @@ impl System {
             versions: VersionStore::new(budget, scratch.clone()),
             scratch,
             commits: Commits::new(recovered.max_ts),
-            history: History::new(),
+            history: History::new(PurgeSpace::new(budget / PURGE_SHARE, Arc::new(Scratch::new(store.disk.clone(), "purge")))),
             prepared: PreparedTransactions::default(),
             undo_later: Mutex::default(),
             left_to_undo: AtomicUsize::new(0),

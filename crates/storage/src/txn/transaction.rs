@@ -338,7 +338,7 @@ impl Txn {
             system.store.space.mark_dropping(&mut scope, *index)?;
         }
         let mut purge = std::mem::take(&mut self.purge);
-        self.dropped.drain(..).for_each(|index| purge.push(&PurgeItem::Tree(index)));
+        self.dropped.drain(..).for_each(|index| purge.push(&system.history.space, &PurgeItem::Tree(index)));
         let first_events = self.first_events.take();
         let how = self.how;
         let (lsn, _) = scope.commit_transaction(binlog, |lsn| {

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use ahash::AHashSet;
 
 use super::scratch::{Scratch, ScratchFile};
-use super::versions::Entry;
+use super::versions::{Entry, ShardSet};
 use crate::error::{Error, Result};
 use crate::ids::TxnId;
 use crate::page::slotted::common_prefix;
@@ -117,6 +117,7 @@ impl Replacers {
 /// Writes a run. Nothing is left of one that is not finished.
 pub(crate) struct RunWriter {
     scratch: Arc<Scratch>,
+    shards: ShardSet,
     file: Option<ScratchFile>,
     /// Complete blocks, and from `block` on the one that is being filled.
     buffer: Vec<u8>,
@@ -133,12 +134,14 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    pub fn new(scratch: Arc<Scratch>) -> RunWriter {
+    /// For rows of the maps `shards`.
+    pub fn new(scratch: Arc<Scratch>, shards: ShardSet) -> RunWriter {
         let replacers = Replacers { least: TxnId(u64::MAX), greatest: TxnId(0), each: Some(AHashSet::new()) };
         let last_by = TxnId(u64::MAX);
         let index = BlockIndex::default();
         RunWriter {
             scratch,
+            shards,
             file: None,
             buffer: Vec::new(),
             block: 0,
@@ -227,7 +230,7 @@ impl RunWriter {
         self.index.shrink();
         let file = self.file.expect("written above, or before");
         let over_below = AtomicU64::new(self.replacers.least.0);
-        Ok(Some(Run { file, index: self.index, last_row: self.row.into(), replacers: self.replacers, over_below, len: self.len }))
+        Ok(Some(Run { file, shards: self.shards, index: self.index, last_row: self.row.into(), replacers: self.replacers, over_below, len: self.len }))
     }
 }
 
@@ -260,6 +263,8 @@ impl BlocksRead {
 
 pub(crate) struct Run {
     file: ScratchFile,
+    /// The maps that its rows come from.
+    shards: ShardSet,
     index: BlockIndex,
     last_row: Box<[u8]>,
     replacers: Replacers,
@@ -304,9 +309,9 @@ impl Run {
         next > greatest
     }
 
-    /// Whether it may have a version that `by` replaced.
-    pub fn may_have(&self, by: TxnId) -> bool {
-        self.replacers.may_have(by)
+    /// Whether it may have a version, of a row of the shard, that `by` replaced.
+    pub fn may_have(&self, shard: usize, by: TxnId) -> bool {
+        self.shards >> shard & 1 != 0 && self.replacers.may_have(by)
     }
 
     /// Shows `f` the versions of a row, newest first, until it breaks off.
@@ -492,7 +497,8 @@ pub(crate) struct Merge {
 impl Merge {
     pub fn new(inputs: Vec<Arc<Run>>, scratch: Arc<Scratch>) -> Merge {
         let readings = inputs.iter().cloned().map(Reading::new).collect();
-        Merge { inputs, readings, writer: RunWriter::new(scratch), begun: false }
+        let shards = inputs.iter().fold(0, |set, run| set | run.shards);
+        Merge { inputs, readings, writer: RunWriter::new(scratch, shards), begun: false }
     }
 
     /// Merges about so many versions, and leaves out what nobody needs. True once it is done.
@@ -558,7 +564,7 @@ mod tests {
     }
 
     fn write(scratch: &Arc<Scratch>, model: &Model) -> Run {
-        let mut writer = RunWriter::new(scratch.clone());
+        let mut writer = RunWriter::new(scratch.clone(), 1);
         for (row, versions) in model {
             for (txn, by, value) in versions {
                 writer.add(row, Entry { txn: TxnId(*txn), flags: *txn as u16, by: TxnId(*by), value }).unwrap();
@@ -573,7 +579,7 @@ mod tests {
         for row in model.keys().chain(absent.iter().filter(|row| !model.contains_key(*row))) {
             let mut found = Vec::new();
             let visited = run.visit(row, &mut blocks, &mut |entry| {
-                assert!(entry.flags == entry.txn.0 as u16 && run.may_have(entry.by));
+                assert!(entry.flags == entry.txn.0 as u16 && run.may_have(0, entry.by));
                 found.push((entry.txn.0, entry.by.0, entry.value.to_vec()));
                 ControlFlow::Continue(())
             });
@@ -585,7 +591,7 @@ mod tests {
 
     #[test]
     fn rows_are_found_in_runs_and_in_what_they_become() {
-        let scratch = Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default()))));
+        let scratch = Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())), "versions"));
         for seed in 0..100 {
             let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
             let models: Vec<Model> = (0..rng.random_range(1..6)).map(|_| random(&mut rng)).collect();

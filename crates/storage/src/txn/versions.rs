@@ -24,6 +24,8 @@ use crate::ids::TxnId;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, RwLock};
 
 pub(super) const SHARDS: usize = 128;
+/// Some of the shards, a bit each.
+pub(super) type ShardSet = u128;
 /// A map for so many rows keeps its room.
 const ROOM_KEPT: usize = 1024;
 /// What a row with versions costs beside its key, and a version beside its value, about.
@@ -130,8 +132,8 @@ pub(crate) struct VersionStore {
     pub(super) levels: RwLock<Arc<[Level]>>,
     /// There is any.
     pub(super) has_levels: AtomicBool,
-    /// Held while versions go from the maps to a run.
-    pub(super) spilling: Mutex<()>,
+    /// Held while versions go from the maps to a run. The shard that is next.
+    pub(super) spilling: Mutex<usize>,
     pub(super) merging: Mutex<Merging>,
 }
 
@@ -148,7 +150,7 @@ impl VersionStore {
             scratch,
             levels: RwLock::new(Arc::new([])),
             has_levels: AtomicBool::new(false),
-            spilling: Mutex::new(()),
+            spilling: Mutex::new(0),
             merging: Mutex::default(),
         }
     }
@@ -250,7 +252,7 @@ impl VersionStore {
         for level in levels.iter() {
             // What `next` replaced is newer than all that its link leads to: a level without it has none of that.
             if let Level::Run(run) = level
-                && !run.may_have(next)
+                && !run.may_have(shard, next)
             {
                 continue;
             }
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_room_of_many_versions_is_given_back() {
-        let store = VersionStore::new(usize::MAX, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
+        let store = VersionStore::new(usize::MAX, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())), "versions")));
         let rows = || (0..400_000u32).map(u32::to_be_bytes);
         for row in rows() {
             store.push(&row, Version { txn: TxnId(1), flags: 0, value: [].into(), by: TxnId(2) });
@@ -315,10 +317,37 @@ mod tests {
         assert_eq!((store.len(), store.memory()), (0, 0));
     }
 
+    /// Who waits for room waits for no more than a slice to be written.
+    #[test]
+    fn a_spill_takes_a_slice_of_the_maps() {
+        const BUDGET: usize = 400_000;
+        let store = VersionStore::new(BUDGET, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())), "versions")));
+        let rows = || (0..8000u32).map(u32::to_be_bytes);
+        for row in rows() {
+            store.push(&row, Version { txn: TxnId(1), flags: 0, value: row.into(), by: TxnId(2) });
+        }
+        let before = store.in_maps_and_frozen();
+        store.spill(&|_| false).unwrap();
+        let spilled = before - store.in_maps_and_frozen();
+        assert!(spilled > 0 && spilled < before / 8, "{spilled} of {before} bytes");
+        while store.has_to_spill() {
+            store.spill(&|_| false).unwrap();
+        }
+        assert!((1..=BUDGET / 2).contains(&store.in_maps_and_frozen()));
+        for row in rows() {
+            let found = match store.find(&row, TxnId(2), |txn| txn == TxnId(1)) {
+                Found::Nothing => None,
+                Found::Here(version) => Some(version),
+                Found::Below(below) => store.find_below(&below, &mut BlocksRead::default(), |txn| txn == TxnId(1)).unwrap(),
+            };
+            assert_eq!(found.map(|version| version.value.to_vec()), Some(row.to_vec()));
+        }
+    }
+
     /// A change that is taken back and made again, of a newer record, after its first version was spilled.
     #[test]
     fn a_version_that_was_taken_back_is_not_found() {
-        let store = VersionStore::new(0, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
+        let store = VersionStore::new(0, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())), "versions")));
         let version = |txn: u64, by: u64, value: u8| Version { txn: TxnId(txn), flags: RecordFlags::HAS_OLDER, value: [value].into(), by: TxnId(by) };
         let find = |record: u64, seen: u64| match store.find(b"row", TxnId(record), |txn| txn.0 <= seen) {
             Found::Nothing => None,

@@ -232,11 +232,11 @@ impl Txn {
     /// Notes what purge will have to do for a change.
     fn leave_history(&mut self, index: IndexId, key: &[u8], deleted: bool, trace: Trace) -> Result<()> {
         if trace.pushed || deleted {
-            self.purge.push_row(index, key, deleted);
+            self.purge.push_row(&self.system.history.space, index, key, deleted);
         }
         if let Some(reference) = trace.replaced {
             self.enter_garbage(index, &reference)?;
-            self.purge.push(&PurgeItem::Overflow { index, reference: reference.into() });
+            self.purge.push(&self.system.history.space, &PurgeItem::Overflow { index, reference: reference.into() });
         }
         Ok(())
     }

@@ -225,6 +225,7 @@ impl Wal {
         self.prepare_to(base, base + data.len() as u64, Content::Blocks)?;
         let mut segments = self.segments.lock();
         if !data.is_empty() {
+            let _pending = self.counters.log_writes_pending.enter();
             segments.write(base, data, !sync && data.len() as u64 >= EARLY_BYTES)?;
             self.counters.log_writes.add(1);
         }
@@ -233,6 +234,7 @@ impl Wal {
             drop(segments);
             let began = Instant::now();
             for file in files {
+                let _pending = self.counters.log_fsyncs_pending.enter();
                 file.sync()?;
                 self.counters.log_fsyncs.add(1);
             }

@@ -17,6 +17,7 @@ pub(crate) const REPLICA: u8 = b'C';
 pub(crate) const VIEW: u8 = b'V';
 pub(crate) const TEMPORARY: u8 = b'E';
 pub(crate) const ROUTINE: u8 = b'F';
+pub(crate) const EVENT: u8 = b'W';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -89,8 +90,15 @@ pub(crate) fn view(schema: &str, name: &str) -> Vec<u8> {
 pub(crate) fn routine(schema: &str, kind: RoutineKind, name: &str) -> Vec<u8> {
     let kind = match kind {
         RoutineKind::Procedure => b'P',
+        RoutineKind::Function => b'F',
+        RoutineKind::Trigger => b'T',
     };
     [&[ROUTINE], schema.as_bytes(), &[0, kind], name.to_lowercase().as_bytes()].concat()
+}
+
+/// Schema and the name in lower case, each without a zero byte.
+pub(crate) fn event(schema: &str, name: &str) -> Vec<u8> {
+    [&[EVENT], schema.as_bytes(), &[0], name.to_lowercase().as_bytes()].concat()
 }
 
 pub(crate) fn replica(name: &[u8]) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use highkey_binlog::Uuid;
 use highkey_storage::{Bounds, Direction, Engine, IndexId, Isolation, LeafRows, Rng, SystemRng};
@@ -9,6 +10,7 @@ use highkey_storage::{Bounds, Direction, Engine, IndexId, Isolation, LeafRows, R
 use super::{Catalog, keys, record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
+use crate::event::EventDef;
 use crate::grants::Grants;
 use crate::high_water::put;
 use crate::histogram;
@@ -33,6 +35,7 @@ struct Records {
     tables: Vec<crate::def::TableDef>,
     views: Vec<ViewDef>,
     routines: Vec<RoutineDef>,
+    events: Vec<EventDef>,
     /// Trees of temporary tables of an earlier life.
     temporary: Vec<IndexId>,
     catalog: Catalog,
@@ -76,6 +79,7 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
             state.histograms.lock().insert(stored.column.clone(), Arc::new(histogram));
         }
         let lock = locks.lock_of(&def.schema, &def.name);
+        locks.opened.fetch_add(1, Ordering::Relaxed);
         catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
     }
     for def in records.views {
@@ -93,6 +97,12 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
             return Err(corrupt(&format!("routine {}.{} has no schema", def.schema, def.name)));
         }
         catalog.put_routine(Arc::new(def));
+    }
+    for def in records.events {
+        if catalog.schema(&def.schema).is_none() {
+            return Err(corrupt(&format!("event {}.{} has no schema", def.schema, def.name)));
+        }
+        catalog.put_event(Arc::new(def));
     }
     catalog.settle_links();
     if records.clean {
@@ -159,6 +169,7 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         keys::TABLE => records.tables.push(record::decode_table(value)?),
         keys::VIEW => records.views.push(record::decode_view(value)?),
         keys::ROUTINE => records.routines.push(record::decode_routine(value)?),
+        keys::EVENT => records.events.push(record::decode_event(value)?),
         keys::USER => {
             let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
             records.catalog.put_user(user);

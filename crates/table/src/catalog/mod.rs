@@ -11,10 +11,12 @@ use highkey_types::{MySqlError, Str};
 
 use crate::def::{SYSTEM_SCHEMAS, SchemaDef, UserDef, is_system_schema};
 use crate::error;
+use crate::event::EventDef;
 use crate::foreign::Links;
 use crate::metadata_lock::Name;
 use crate::routine::{RoutineDef, RoutineKind};
 use crate::table::Table;
+use crate::trigger::TriggerDef;
 use crate::view::View;
 
 /// All committed definitions at one moment. `Database::catalog` gives the present one; it never changes.
@@ -35,6 +37,8 @@ struct Schema {
     views: BTreeMap<Str, Arc<View>>,
     /// By the name in lower case.
     routines: BTreeMap<(RoutineKind, Str), Arc<RoutineDef>>,
+    /// Likewise.
+    events: BTreeMap<Str, Arc<EventDef>>,
 }
 
 impl Catalog {
@@ -92,6 +96,29 @@ impl Catalog {
         self.schemas.get(schema).map_or_else(Vec::new, |s| s.routines.values().cloned().collect())
     }
 
+    /// The trigger of that name in any case, and its table.
+    pub fn trigger(&self, schema: &str, name: &str) -> Option<(Arc<Table>, TriggerDef)> {
+        self.schemas.get(schema)?.tables.values().find_map(|table| {
+            let found = table.def.triggers.iter().find(|trigger| trigger.is_named(name))?;
+            Some((table.clone(), found.clone()))
+        })
+    }
+
+    /// The event of that name in any case.
+    pub fn event(&self, schema: &str, name: &str) -> Option<Arc<EventDef>> {
+        self.schemas.get(schema)?.events.get(&*name.to_lowercase()).cloned()
+    }
+
+    /// The events of a schema by name.
+    pub fn events(&self, schema: &str) -> Vec<Arc<EventDef>> {
+        self.schemas.get(schema).map_or_else(Vec::new, |s| s.events.values().cloned().collect())
+    }
+
+    /// Every event of every schema.
+    pub fn all_events(&self) -> impl Iterator<Item = &Arc<EventDef>> {
+        self.schemas.values().flat_map(|s| s.events.values())
+    }
+
     /// The tables of a schema by name.
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         self.schemas.get(schema).map_or_else(Vec::new, |s| s.tables.values().cloned().collect())
@@ -113,7 +140,8 @@ impl Catalog {
 
     pub(crate) fn put_schema(&mut self, def: SchemaDef) {
         let (tables, views, routines) = self.schemas.get(&def.name).map_or_else(Default::default, |s| (s.tables.clone(), s.views.clone(), s.routines.clone()));
-        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables, views, routines }));
+        let events = self.schemas.get(&def.name).map_or_else(Default::default, |s| s.events.clone());
+        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables, views, routines, events }));
     }
 
     pub(crate) fn remove_schema(&mut self, name: &str) {
@@ -218,6 +246,17 @@ impl Catalog {
     pub(crate) fn remove_routine(&mut self, schema: &str, kind: RoutineKind, name: &str) {
         if let Some(schema) = self.schemas.get_mut(schema) {
             Arc::make_mut(schema).routines.remove(&(kind, Str::from(name.to_lowercase())));
+        }
+    }
+
+    pub(crate) fn put_event(&mut self, event: Arc<EventDef>) {
+        let schema = self.schemas.get_mut(&event.schema).expect("an event's schema exists while it is locked");
+        Arc::make_mut(schema).events.insert(event.name.to_lowercase().into(), event);
+    }
+
+    pub(crate) fn remove_event(&mut self, schema: &str, name: &str) {
+        if let Some(schema) = self.schemas.get_mut(schema) {
+            Arc::make_mut(schema).events.remove(&*name.to_lowercase());
         }
     }
 

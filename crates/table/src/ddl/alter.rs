@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use highkey_storage::{Direction, Isolation, Txn};
-use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
+use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::build::{TreeBuilder, for_each_row};
 use super::table::{drop_trees, make_trees, refuse_system_schema};
@@ -92,9 +92,13 @@ impl Database {
         if from != to && catalog.has(&to.0, &to.1) {
             return Err(error::table_exists(&to.1));
         }
+        if from.0 != to.0 && !old.def.triggers.is_empty() {
+            return Err(errors::trg_in_wrong_schema());
+        }
         let mut def = spec::define(&plan.spec)?;
         def.id = old.def.id;
         def.version = old.def.version + 1;
+        def.triggers = old.def.triggers.clone();
         let altered = define::check_altered(&catalog, cx, &old, &plan, &mut def)?;
         checks::check_names(&catalog, &def, Some(old.def()), &[])?;
         let copy = plan.convert_rows || !keeps_rows(&old.def, &def, &plan.columns);

@@ -7,10 +7,12 @@
 mod alter;
 mod build;
 mod checks;
+mod event;
 mod routine;
 mod schema;
 mod spec;
 mod table;
+mod trigger;
 mod view;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_storage::{Isolation, Txn};
+use highkey_storage::Isolation;
 use highkey_types::{MySqlError, errors};
 
 use super::DdlContext;
@@ -16,7 +16,7 @@ use crate::high_water;
 use crate::routine::{RoutineDef, RoutineKind};
 
 /// The metadata lock of a routine; no table has such a name.
-fn lock_name(schema: &str, kind: RoutineKind, name: &str) -> TableName {
+pub(super) fn lock_name(schema: &str, kind: RoutineKind, name: &str) -> TableName {
     (schema.into(), format!("{} {}\0", kind.name(), name.to_lowercase()).into())
 }
 
@@ -35,7 +35,7 @@ impl Database {
         }
         let granted = creator.and_then(|(user, host)| catalog.user(user, host)).map(|account| {
             let mut account = UserDef::clone(&account);
-            let of_schema = account.grants.routines.entry(def.schema.to_string()).or_default();
+            let of_schema = account.grants.routines_mut(def.kind).entry(def.schema.to_string()).or_default();
             let granted = of_schema.entry(def.name.to_lowercase()).or_default();
             *granted = granted.and(Privileges::OF_ROUTINE);
             account
@@ -68,10 +68,10 @@ impl Database {
             return Err(errors::sp_does_not_exist(kind.name(), format_args!("{schema}.{name}")));
         }
         let key = name.to_lowercase();
-        let has_grant = |account: &UserDef| account.grants.routines.get(schema).is_some_and(|routines| routines.contains_key(&key));
+        let has_grant = |account: &UserDef| account.grants.routines(kind).get(schema).is_some_and(|routines| routines.contains_key(&key));
         let mut accounts: Vec<UserDef> = catalog.users().iter().filter(|account| has_grant(account)).map(|account| UserDef::clone(account)).collect();
         for account in &mut accounts {
-            if let Some(routines) = account.grants.routines.get_mut(schema) {
+            if let Some(routines) = account.grants.routines_mut(kind).get_mut(schema) {
                 routines.remove(&key);
             }
             account.grants.tidy();
@@ -80,9 +80,13 @@ impl Database {
         high_water::remove(&mut txn, self.catalog_index(), &keys::routine(schema, kind, name))?;
         self.put_accounts(&mut txn, &accounts)?;
         cx.commit(self, txn)?;
-        self.publish(|catalog, _| catalog.remove_routine(schema, kind, name));
-        self.publish_accounts(accounts);
+        self.publish_accounts(accounts, |catalog| catalog.remove_routine(schema, kind, name));
         Ok(())
+    }
+
+    /// DROP … IF EXISTS of what is not there: as in MySQL the binary log has it.
+    pub fn log_needless_drop(self: &Arc<Self>, cx: &DdlContext) -> Result<(), MySqlError> {
+        cx.commit(self, self.engine().begin(Isolation::ReadCommitted))
     }
 
     /// `accounts` have other grants with it.
@@ -91,24 +95,7 @@ impl Database {
         high_water::put(&mut txn, self.catalog_index(), &keys::routine(&def.schema, def.kind, &def.name), &record::encode_routine(&def))?;
         self.put_accounts(&mut txn, &accounts)?;
         cx.commit(self, txn)?;
-        self.publish(|catalog, _| catalog.put_routine(Arc::new(def)));
-        self.publish_accounts(accounts);
+        self.publish_accounts(accounts, |catalog| catalog.put_routine(Arc::new(def)));
         Ok(())
-    }
-
-    fn put_accounts(&self, txn: &mut Txn, accounts: &[UserDef]) -> Result<(), MySqlError> {
-        for account in accounts {
-            let record = serde_json::to_vec(account).expect("an account has string keys only");
-            high_water::put(txn, self.catalog_index(), &keys::user(&account.user, &account.host), &record)?;
-        }
-        Ok(())
-    }
-
-    fn publish_accounts(&self, accounts: Vec<UserDef>) {
-        if accounts.is_empty() {
-            return;
-        }
-        self.publish(|catalog, _| accounts.into_iter().for_each(|account| catalog.put_user(account)));
-        self.note_accounts_changed();
     }
 }

@@ -44,7 +44,7 @@ impl Database {
         self.store_schema(cx, def)
     }
 
-    /// Drops the schema with its tables, views and routines; returns how many tables and views. Errors: 1008, 3552, 3730.
+    /// Drops the schema with its tables, views, routines and events; returns how many tables and views. Errors: 1008, 3552, 3730.
     pub async fn drop_schema(self: &Arc<Self>, cx: &DdlContext, name: &str) -> Result<u64, MySqlError> {
         if is_system_schema(name) {
             return Err(error::system_schema(name));
@@ -75,6 +75,9 @@ impl Database {
         }
         for routine in self.catalog().routines(name) {
             high_water::remove(&mut txn, self.catalog_index(), &keys::routine(name, routine.kind, &routine.name))?;
+        }
+        for event in self.catalog().events(name) {
+            high_water::remove(&mut txn, self.catalog_index(), &keys::event(name, &event.name))?;
         }
         high_water::remove(&mut txn, self.catalog_index(), &keys::schema(name))?;
         cx.commit(self, txn)?;

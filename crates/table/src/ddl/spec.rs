@@ -71,6 +71,7 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
         indexes,
         checks: spec.checks.clone(),
         foreign_keys,
+        triggers: Vec::new(),
         collation: spec.collation,
         comment: spec.comment.clone(),
         row_format: spec.row_format.clone(),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use highkey_storage::{Isolation, Txn};
-use highkey_types::{MySqlError, Str};
+use highkey_types::{MySqlError, Str, errors};
 
 use super::{DdlContext, checks, spec};
 use crate::catalog::{Catalog, keys, record};
@@ -129,7 +130,7 @@ impl Database {
     }
 
     /// RENAME TABLE of tables and views: renames from left to right, all or none; names may be exchanged through a third one.
-    /// Foreign keys follow; views over what is renamed do not. Errors: 1049, 1050, 1146, 1450, 1822, 1826, 3734, 3780, 3822.
+    /// Foreign keys and triggers follow; views over what is renamed do not. Errors: 1049, 1050, 1146, 1435 (triggers stay in their schema), 1450, 1822, 1826, 3734, 3780, 3822.
     pub async fn rename_tables(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -170,6 +171,9 @@ impl Database {
                 continue;
             }
             let table = at(from).ok_or_else(|| error::no_such_table(&from.0, &from.1))?;
+            if from.0 != to.0 && !table.def.triggers.is_empty() {
+                return Err(errors::trg_in_wrong_schema());
+            }
             places.insert(from.clone(), None);
             places.insert(to.clone(), Some(table));
         }
@@ -232,6 +236,7 @@ impl Database {
 
     pub(crate) fn new_table(&self, def: TableDef, state: Arc<TableState>, trees_epoch: u64) -> Arc<Table> {
         let lock = self.metadata_locks.lock_of(&def.schema, &def.name);
+        self.metadata_locks.opened.fetch_add(1, Ordering::Relaxed);
         Arc::new(Table::new(self.engine().clone(), def, state, lock, trees_epoch))
     }
 

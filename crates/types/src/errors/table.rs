@@ -284,6 +284,8 @@ errors! {
     sp_no_drop_sp(kind) 1357 "HY000" "Can't drop or alter a {kind} from within another stored routine";
     trg_already_exists() 1359 "HY000" "Trigger already exists";
     trg_does_not_exist() 1360 "HY000" "Trigger does not exist";
+    trg_on_view_or_temp_table(table) 1361 "HY000" "Trigger's '{table:.192}' is view or temporary table";
+    trg_cant_change_row(row, place) 1362 "HY000" "Updating of {row} row is not allowed in {place}trigger";
     trg_no_such_row_in_trg(no, place) 1363 "HY000" "There is no {no} row in {place} trigger";
     no_default_for_field(column) 1364 "HY000" "Field '{column:.192}' doesn't have a default value";
     division_by_zero() 1365 "22012" "Division by 0";
@@ -345,6 +347,7 @@ errors! {
     cant_update_used_table_in_sf_or_trg(table) 1442 "HY000" "Can't update table '{table:.192}' in stored function/trigger because it is already used by statement which invoked this stored function/trigger.";
     view_prevent_update(table, operation, view) 1443 "HY000" "The definition of table '{table:.192}' prevents operation {operation:.192} on table '{view:.192}'.";
     ps_no_recursion() 1444 "HY000" "The prepared statement contains a stored routine call that refers to that same statement. It's not allowed to execute a prepared statement in such a recursive manner";
+    sp_cant_set_autocommit() 1445 "HY000" "Not allowed to set autocommit from a stored function or trigger";
     view_frm_no_user(view, what) 1447 "HY000" "View '{view:.192}'.'{what:.192}' has no definer information (old table format). Current user is used as definer. Please recreate the view!";
     no_such_user(user, host) 1449 "HY000" "The user specified as a definer ('{user:.64}'@'{host:.64}') does not exist";
     forbid_schema_change(from, to) 1450 "HY000" "Changing schema from '{from:.192}' to '{to:.192}' is not allowed.";
@@ -384,7 +387,11 @@ errors! {
     same_name_partition(name) 1517 "HY000" "Duplicate partition name {name:.192}";
     wrong_value(kind, value) 1525 "HY000" "Incorrect {kind:.32} value: '{value:.128}'";
     no_partition_for_given_value(value) 1526 "HY000" "Table has no partition for value {value:.64}";
+    event_already_exists(name) 1537 "HY000" "Event '{name:.192}' already exists";
     event_does_not_exist(name) 1539 "HY000" "Unknown event '{name:.192}'";
+    event_interval_not_positive_or_too_big() 1542 "HY000" "INTERVAL is either not positive or too big";
+    event_ends_before_starts() 1543 "HY000" "ENDS is either invalid or before STARTS";
+    event_exec_time_in_the_past() 1544 "HY000" "Event execution time is in the past. Event has been disabled";
     event_same_name() 1551 "HY000" "Same old and new event name";
     drop_index_fk(index) 1553 "HY000" "Cannot drop index '{index:.192}': needed in a foreign key constraint";
     foreign_duplicate_key_old_unused(table, entry, key) 1557 "23000" "Upholding foreign key constraints for table '{table:.192}', entry '{entry:.192}', key {key} would lead to a duplicate entry";
@@ -397,6 +404,7 @@ errors! {
     cant_change_tx_characteristics() 1568 "25001" "Transaction characteristics can't be changed while a transaction is in progress";
     dup_entry_autoincrement_case(entry, key) 1569 "HY000" "ALTER TABLE causes auto_increment resequencing, resulting in duplicate entry '{entry:.192}' for key '{key:.192}'";
     base64_decode_error() 1575 "HY000" "Decoding of base64 string failed";
+    event_recursion_forbidden() 1576 "HY000" "Recursion of EVENT DDL statements is forbidden when body is present";
     only_integers_allowed() 1578 "HY000" "Only integers allowed as number here";
     unsuported_log_engine() 1579 "HY000" "This storage engine cannot be used for log tables";
     bad_log_statement(cannot) 1580 "HY000" "You cannot '{cannot}' a log table if logging is enabled";
@@ -406,6 +414,7 @@ errors! {
     wrong_parameters_to_stored_fct(function) 1584 "42000" "Incorrect parameters in the call to stored function {function:.192}";
     native_fct_name_collision(function) 1585 "HY000" "This function '{function:.192}' has the same name as a native function";
     event_cannot_create_in_the_past() 1588 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was dropped immediately after creation.";
+    event_cannot_alter_in_the_past() 1589 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was not changed. Specify a time in the future.";
     no_partition_for_given_value_silent() 1591 "HY000" "Table has no partition for some existing values";
     binlog_unsafe_statement(statement) 1592 "HY000" "Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. {statement}";
     xa_rbtimeout() 1613 "XA106" "XA_RBTIMEOUT: Transaction branch was rolled back: took too long";
@@ -480,6 +489,7 @@ errors! {
     table_schema_mismatch(mismatch) 1808 "HY000" "Schema mismatch ({mismatch})";
     io_read_error(error, lu, what) 1810 "HY000" "IO Read error: ({error}, {lu}) {what}";
     io_write_error(error, lu, what) 1811 "HY000" "IO Write error: ({error}, {lu}) {what}";
+    invalid_year_column_length() 1818 "HY000" "Supports only YEAR or YEAR(4) column.";
     not_valid_password() 1819 "HY000" "Your password does not satisfy the current policy requirements";
     must_change_password() 1820 "HY000" "You must reset your password using ALTER USER statement before executing this statement.";
     fk_no_index_child(constraint, table) 1821 "HY000" "Failed to add the foreign key constraint. Missing index for constraint '{constraint}' in the foreign table '{table}'";

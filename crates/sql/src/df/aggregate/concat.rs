@@ -1,7 +1,6 @@
 //! Aggregates that collect texts: GROUP_CONCAT, JSON_ARRAYAGG, JSON_OBJECTAGG.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +22,7 @@ enum Form {
 }
 
 /// Whom GROUP_CONCAT tells that it cut a result: the query that the plan works for, in an attempt at it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::df) struct Teller {
     owner: Arc<Owner>,
     attempt: usize,
@@ -41,21 +40,6 @@ impl Teller {
         }
         self.owner.shared()?.evaluate(self.attempt, |cx| rows.iter().for_each(|row| cx.warn(Warning::warning(errors::cut_value_group_concat(*row)))));
         Ok(())
-    }
-}
-
-impl PartialEq for Teller {
-    fn eq(&self, other: &Teller) -> bool {
-        Arc::ptr_eq(&self.owner, &other.owner) && self.attempt == other.attempt
-    }
-}
-
-impl Eq for Teller {}
-
-impl Hash for Teller {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.owner).hash(state);
-        self.attempt.hash(state);
     }
 }
 

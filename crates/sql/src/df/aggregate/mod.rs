@@ -11,7 +11,6 @@ mod minmax;
 mod numeric;
 
 use std::fmt::Debug;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
@@ -150,38 +149,22 @@ pub(super) trait GroupState: Send + Sync + Debug {
 pub(super) struct Aggregate {
     kind: AggregateKind,
     output: DataType,
-    asked: Asked,
+    owner: Arc<Owner>,
     signature: Signature,
-}
-
-/// Who knows whether the query was killed. A window evaluates an aggregate for each row of a partition before it gives any: its input asks too seldom.
-#[derive(Clone, Debug)]
-struct Asked(Arc<Owner>);
-
-impl Asked {
-    fn check_killed(&self) -> Result<()> {
-        self.0.shared()?.check_killed()
-    }
-}
-
-impl PartialEq for Asked {
-    fn eq(&self, other: &Asked) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Asked {}
-
-impl Hash for Asked {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
-    }
 }
 
 impl Aggregate {
     pub fn udaf(kind: AggregateKind, output: DataType, owner: &Arc<Owner>) -> Arc<AggregateUDF> {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, asked: Asked(owner.clone()), signature }))
+        Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, owner: owner.clone(), signature }))
+    }
+
+    /// The function's name, and whether it is called with DISTINCT.
+    pub fn shown(&self) -> (&'static str, bool) {
+        match &self.kind {
+            AggregateKind::Distinct(kind) => (kind.name(), true),
+            kind => (kind.name(), false),
+        }
     }
 
     /// The partial states of the same rows are the same as those of the other, of the same arguments.
@@ -213,7 +196,7 @@ impl AggregateUDFImpl for Aggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OneGroup::new(self.fresh(&args)?, self.asked.clone())))
+        Ok(Box::new(OneGroup::new(self.fresh(&args)?, self.owner.clone())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -245,7 +228,7 @@ impl AggregateUDFImpl for Aggregate {
             return self.accumulator(args);
         }
         let (kind, inputs, output) = (self.kind.clone(), input_types(&args), self.output.clone());
-        Ok(Box::new(Replay { kind, inputs, output, asked: self.asked.clone(), rows: Vec::new() }))
+        Ok(Box::new(Replay { kind, inputs, output, owner: self.owner.clone(), rows: Vec::new() }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -343,16 +326,17 @@ impl GroupsAccumulator for ManyGroups {
 #[derive(Debug)]
 struct OneGroup {
     state: Box<dyn GroupState>,
-    asked: Asked,
+    /// Knows whether the query was killed. A window evaluates an aggregate for each row of a partition before it gives any: its input asks too seldom.
+    owner: Arc<Owner>,
     zeros: Vec<usize>,
     /// The most bytes that the state has had: DataFusion counts what it grows by and never what it lets go.
     most: usize,
 }
 
 impl OneGroup {
-    fn new(mut state: Box<dyn GroupState>, asked: Asked) -> OneGroup {
+    fn new(mut state: Box<dyn GroupState>, owner: Arc<Owner>) -> OneGroup {
         state.resize(1);
-        OneGroup { state, asked, zeros: Vec::new(), most: 0 }
+        OneGroup { state, owner, zeros: Vec::new(), most: 0 }
     }
 
     fn groups(&mut self, rows: usize) -> &[usize] {
@@ -372,7 +356,7 @@ impl Accumulator for OneGroup {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.asked.check_killed()?;
+        self.owner.shared()?.check_killed()?;
         Ok(scalar_at(self.state.evaluate(1)?.as_ref(), 0))
     }
 
@@ -408,7 +392,7 @@ struct Replay {
     kind: AggregateKind,
     inputs: Vec<DataType>,
     output: DataType,
-    asked: Asked,
+    owner: Arc<Owner>,
     /// The frame's rows, oldest first, as slices of the batches they came in.
     rows: Vec<Vec<ArrayRef>>,
 }
@@ -416,7 +400,7 @@ struct Replay {
 impl Replay {
     /// The aggregate of the frame's rows.
     fn computed(&self) -> Result<OneGroup> {
-        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?, self.asked.clone());
+        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?, self.owner.clone());
         for chunk in &self.rows {
             group.update_batch(chunk)?;
         }

@@ -103,12 +103,20 @@ pub(super) fn dependent(input: &Rel, groups: &[Expr]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&i| (groups[i].ty.ty.is_integer(), std::cmp::Reverse(i)));
     for i in order {
-        let Some(field) = groups[i].as_column() else { continue };
+        let Some(field) = own_field(&groups[i], input) else { continue };
         let others = (0..groups.len()).filter(|&j| j != i && !dependent[j]);
-        let kept: Vec<usize> = others.filter_map(|j| groups[j].as_column()).collect();
+        let kept: Vec<usize> = others.filter_map(|j| own_field(&groups[j], input)).collect();
         dependent[i] = known.determines(&kept, field);
     }
     dependent
+}
+
+/// The field that a group is. Under another collation than the field's own it is none: other texts are equal then.
+fn own_field(group: &Expr, input: &Rel) -> Option<usize> {
+    group.as_column().filter(|&field| {
+        let own = &input.fields[field].ty.ty;
+        !own.is_text() || own.collation.id == group.ty.ty.collation.id
+    })
 }
 
 #[cfg(test)]
@@ -144,6 +152,8 @@ mod tests {
         assert_eq!(of(&f, "SELECT 1 FROM c LEFT JOIN o ON o.c = c.id GROUP BY o.c, c.s, o.s"), [0; 0]);
         assert_eq!(of(&f, "SELECT 1 FROM c LEFT JOIN o ON o.c = c.id GROUP BY o.s, o.id, c.s, c.id"), [0, 2]);
         assert_eq!(of(&f, "SELECT 1 FROM c GROUP BY s, id + 0"), [0; 0]);
+        // Under another collation a column is another one.
+        assert_eq!(of(&f, "SELECT 1 FROM c GROUP BY s, s COLLATE utf8mb4_bin"), [0; 0]);
         // Twice the same column, and a key of nothing else.
         assert_eq!(of(&f, "SELECT 1 FROM c a JOIN c b ON a.n = b.n GROUP BY a.s, b.id, a.n"), [2]);
         f.check("SELECT c.s, c.id, o.s, COUNT(*) FROM c JOIN o ON o.c = c.id GROUP BY c.s, c.id, o.s ORDER BY 2, 3", "one|1|x|1;one|1|y|1;two|2|x|1");

@@ -75,7 +75,11 @@ impl Lowerer {
             _ if expr.is_taller_than(NATIVE_LEVELS) => self.wrapped(expr, scope, false),
             ExprKind::Column(index) => Ok(scope.exprs[*index].clone()),
             ExprKind::Outer { depth, index } => Ok(literal(scalar(&self.outer_value(*depth, *index)?, &expr.ty.ty))),
-            ExprKind::Literal(value) => Ok(literal(scalar(value, &expr.ty.ty))),
+            ExprKind::Literal(value) => {
+                let constant = scalar(value, &expr.ty.ty);
+                self.shared.note_constant(&constant, expr);
+                Ok(literal(constant))
+            }
             ExprKind::Compare { .. }
             | ExprKind::And(_)
             | ExprKind::Or(_)
@@ -242,6 +246,14 @@ impl Lowerer {
 
     /// `expr` in a form of comparison.
     pub fn key(&self, expr: &Expr, form: KeyForm, scope: &Scope) -> Result<DfExpr> {
+        let key = self.key_of(expr, form, scope)?;
+        if let (DfExpr::Literal(constant, _), Some(_)) = (&key, expr.as_literal()) {
+            self.shared.note_constant(constant, expr);
+        }
+        Ok(key)
+    }
+
+    fn key_of(&self, expr: &Expr, form: KeyForm, scope: &Scope) -> Result<DfExpr> {
         let nothing = expr.ty.is_null_type() && matches!(expr.as_literal(), Some(Value::Null));
         match form {
             KeyForm::Plain(repr) => {

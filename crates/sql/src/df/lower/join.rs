@@ -5,7 +5,7 @@ use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, 
 
 use super::guard::relation_of;
 use super::{Lowered, Lowerer, Scope};
-use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, JoinKind, Rel};
+use crate::plan::{Expr, JoinKind, Rel, implied_constants};
 
 impl Lowerer {
     pub fn join(&self, kind: JoinKind, left: &Rel, right: &Rel, on: Option<&Expr>, hints: &[Expr]) -> Result<Lowered> {
@@ -52,42 +52,6 @@ impl Lowerer {
         };
         Ok(Lowered { plan, columns })
     }
-}
-
-/// What equalities of columns with each other and with constants say together: `a = 1 AND a = b` is about `b`, too.
-pub(super) fn implied_constants(conditions: &[&Expr]) -> Vec<Expr> {
-    let equality = |e: &'_ Expr| match &e.kind {
-        ExprKind::Compare { op: CompareOp::Eq, by, left, right } => Some((*by, (**left).clone(), (**right).clone())),
-        _ => None,
-    };
-    let equalities: Vec<(CompareBy, Expr, Expr)> = conditions.iter().filter_map(|e| equality(e)).collect();
-    let of_constant = |(by, left, right): &(CompareBy, Expr, Expr)| match (left.as_column(), right.as_column()) {
-        (Some(column), None) if right.is_known() => Some((column, *by, right.clone())),
-        (None, Some(column)) if left.is_known() => Some((column, *by, left.clone())),
-        _ => None,
-    };
-    let mut constants: Vec<(usize, CompareBy, Expr)> = equalities.iter().filter_map(of_constant).collect();
-    let mut implied = Vec::new();
-    let mut at = 0;
-    while let Some((column, by, constant)) = constants.get(at).cloned() {
-        at += 1;
-        for (tied_by, left, right) in &equalities {
-            let (Some(l), Some(r)) = (left.as_column(), right.as_column()) else { continue };
-            let other = match (l == column, r == column) {
-                (true, false) => right,
-                (false, true) => left,
-                _ => continue,
-            };
-            let other_column = if l == column { r } else { l };
-            if *tied_by != by || constants.iter().any(|(known, ..)| *known == other_column) {
-                continue;
-            }
-            let kind = ExprKind::Compare { op: CompareOp::Eq, by, left: Box::new(other.clone()), right: Box::new(constant.clone()) };
-            implied.push(Expr { kind, ty: ExprType::boolean(true) });
-            constants.push((other_column, by, constant.clone()));
-        }
-    }
-    implied
 }
 
 pub(super) fn inner_join(left: LogicalPlan, right: LogicalPlan, on: Vec<DfExpr>) -> Result<LogicalPlan> {

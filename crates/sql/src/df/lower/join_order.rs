@@ -8,9 +8,9 @@ use datafusion::common::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::join::{implied_constants, inner_join};
+use super::join::inner_join;
 use super::{Lowered, Lowerer, Scope};
-use crate::plan::{CompareOp, Expr, ExprKind, JoinKind, Rel, RelKind, selectivity};
+use crate::plan::{CompareOp, Expr, ExprKind, ExprType, JoinKind, Rel, RelKind, implied_constants, selectivity_by_indexes};
 
 /// What inner joins join, and their conditions over the fields of all of it, side by side.
 #[derive(Default)]
@@ -159,13 +159,16 @@ impl Lowerer {
                 c.map_columns(&mut |field| field - leaf.fields.start);
                 c
             };
-            let leaf_hints: Vec<Expr> = known.iter().copied().chain(&implied).filter(|c| own(c)).map(moved).collect();
+            let sides: Vec<Expr> = known.iter().filter_map(|c| of_all_sides(c, &own)).collect();
+            let asked_here: Vec<Expr> = known.iter().copied().chain(&sides).filter(|c| own(c)).map(moved).collect();
+            // What is implied is another table's condition: to count it here, too, would count it twice where the two are joined.
+            let share = self.share_of(leaf.rel, &asked_here);
+            let leaf_hints: Vec<Expr> = asked_here.into_iter().chain(implied.iter().filter(|c| own(c)).map(moved)).collect();
             let local: Vec<Expr> = waiting.iter().filter(|(leaves, _)| *leaves == 1 << i).map(|(_, c)| moved(c)).collect();
             waiting.retain(|(leaves, _)| *leaves != 1 << i);
             let lowered = self.rel(leaf.rel, &leaf_hints)?;
             let scope = Scope::of(leaf.rel, &lowered);
             exprs.extend(lowered.columns.iter().cloned());
-            let share = Expr::and(local.iter().cloned()).map_or(1.0, |all| self.share_of(leaf.rel, &all));
             let filter = self.conditions(&local, &scope)?;
             let plan = match conjunction(filter) {
                 Some(filter) => self.where_true(lowered.plan, filter)?,
@@ -194,12 +197,25 @@ impl Lowerer {
     }
 
     /// The share of a leaf's rows that conditions on it keep.
-    fn share_of(&self, rel: &Rel, all: &Expr) -> f64 {
-        match &rel.kind {
-            RelKind::Scan { table, columns, .. } => selectivity(all, table, columns, &mut *self.shared.unheard()),
+    fn share_of(&self, rel: &Rel, conditions: &[Expr]) -> f64 {
+        let with_values = |condition: &Expr| self.with_outer_values(condition).unwrap_or_else(|| condition.clone());
+        match (&rel.kind, Expr::and(conditions.iter().map(with_values))) {
+            (_, None) => 1.0,
+            (RelKind::Scan { table, columns, .. }, Some(all)) => selectivity_by_indexes(&all, table, columns, &mut *self.shared.unheard()),
             _ => OTHER,
         }
     }
+}
+
+/// What a disjunction over several tables asks of one of them: its conditions, of each side that it has some in; None if a side has none.
+fn of_all_sides(condition: &Expr, own: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
+    let ExprKind::Or(sides) = &condition.kind else { return None };
+    if own(condition) || !condition.is_steady() {
+        return None;
+    }
+    let of_side = |side: &Expr| Expr::and(side.conjuncts().iter().filter(|c| own(c)).cloned());
+    let sides: Option<Vec<Expr>> = sides.iter().map(of_side).collect();
+    Some(Expr { kind: ExprKind::Or(sides?), ty: ExprType::boolean(true) })
 }
 
 /// The two parts to be joined next, and what comes of it.

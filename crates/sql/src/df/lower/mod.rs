@@ -27,7 +27,7 @@ pub(super) use decorrelate::reads_recursion;
 pub(super) use expr::{KeyForm, apply, key_form, literal, own_key};
 pub(super) use source::schema;
 
-use guard::joined_relation;
+use guard::{behind, calls_only, joined_relation};
 
 use super::context::Shared;
 use super::recursion::WorkTable;
@@ -109,7 +109,7 @@ impl Lowerer {
                 self.distinct(lowered, &Self::types(input))
             }
             RelKind::SetOperation { op, all, inputs } => self.set_operation(rel, *op, *all, inputs),
-            RelKind::RecursiveCte { id, anchor, step, distinct } => self.recursive(rel, *id, anchor, step, *distinct),
+            RelKind::RecursiveCte { id, anchor, step, distinct, strict } => self.recursive(rel, *id, [anchor, step], *distinct, *strict),
             RelKind::CteScan { id, name } => self.cte_scan(rel, *id, name),
             RelKind::MaterializedCte { id, name, plan } => self.materialized_cte(rel, *id, name, plan),
         }
@@ -123,6 +123,10 @@ impl Lowerer {
         let mut all_hints: Vec<Expr> = hints.to_vec();
         all_hints.extend(predicate.conjuncts().iter().filter(|c| !c.has_subquery()).cloned());
         let (with_subquery, mut plain): (Vec<Expr>, Vec<Expr>) = predicate.conjuncts().iter().cloned().partition(Expr::has_subquery);
+        let (calls, mut with_subquery): (Vec<Expr>, Vec<Expr>) = with_subquery.into_iter().partition(calls_only);
+        if !calls.is_empty() {
+            with_subquery.extend(behind(&plain, calls));
+        }
         // What all sides of an OR ask for may tie tables.
         let common: Vec<Expr> = plain.iter().flat_map(in_all_sides).collect();
         plain.extend(common);

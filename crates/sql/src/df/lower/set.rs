@@ -103,7 +103,7 @@ impl Lowerer {
         Ok(Lowered { plan: out.over(input.plan)?, columns })
     }
 
-    pub fn recursive(&self, rel: &Rel, id: usize, anchor: &Rel, step: &Rel, distinct: bool) -> Result<Lowered> {
+    pub fn recursive(&self, rel: &Rel, id: usize, [anchor, step]: [&Rel; 2], distinct: bool, strict: bool) -> Result<Lowered> {
         self.shared.plan_for_once();
         let types = Self::types(rel);
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
@@ -119,8 +119,9 @@ impl Lowerer {
             anchor: self.renamed(anchor_rows, &names)?,
             step: self.renamed(step_rows, &names)?,
             work,
-            types: types.into_iter().map(|t| t.ty).collect(),
+            fields: rel.fields.clone(),
             distinct,
+            strict,
         };
         self.table(Arc::new(recursion), "recursive")
     }

@@ -16,7 +16,11 @@ use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BaseTable};
-use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges};
+use crate::expr::EvalContext;
+use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, rows_in_ranges};
+
+/// Rows of a scan, their columns kept, that take as long as one behind a secondary index.
+const BEHIND_INDEX: f64 = 100.0;
 
 impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
@@ -33,27 +37,16 @@ impl Lowerer {
         let Some(filter) = Expr::and(self.known_hints(hints)) else { return Ok(whole) };
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
+        // One row is looked up however small the table is.
+        let whole_cost = (total as f64).max(BEHIND_INDEX + 1.0);
         let mut best: Option<(f64, Access)> = None;
         let mut unheard = self.shared.unheard();
         for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
-            let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
-            // Without a histogram a range is taken for a third of its parent, an equality for a tenth. Rows behind a secondary index
-            // cost a descent each, so it must promise much fewer.
-            let guess = |part: usize| if part < equal_parts { 0.1 } else { 0.33 };
-            let known: Vec<Option<f64>> = def.indexes[index]
-                .parts
-                .iter()
-                .take(found.matched)
-                .map(|part| column_share(&filter, table, columns, part.column, &mut *unheard))
-                .collect();
-            let share: f64 = known.iter().enumerate().map(|(part, share)| share.unwrap_or_else(|| guess(part))).product();
-            // A histogram has counted all ranges of its column.
-            let share = if known.iter().any(Option::is_some) { share } else { share * found.ranges.len() as f64 };
-            let rows = if found.unique { found.ranges.len() as f64 } else { (total as f64 * share).max(1.0) };
-            let cost = if index == 0 { rows } else { rows * 20.0 };
-            if cost < best.as_ref().map_or(total.max(1) as f64, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
-                let ranges = key_ranges(&found, def, &mut *self.shared.eval.lock()).map_err(user)?;
+            let rows = if found.unique { found.ranges.len() as f64 } else { rows_of(&found, &filter, table, columns, &mut *unheard).max(1.0) };
+            let cost = if index == 0 { rows } else { rows * BEHIND_INDEX };
+            if cost < best.as_ref().map_or(whole_cost, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
+                let ranges = key_ranges(&found, def, &mut *self.shared.surroundings()).map_err(user)?;
                 best = Some((cost, Access { index, ranges, rows: Some(rows as u64), scattered: false }));
             }
         }
@@ -72,7 +65,7 @@ impl Lowerer {
         let rows = if self.shared.explain {
             Vec::new()
         } else {
-            let wanted = Wanted::of(table, &self.known_hints(hints), &mut *self.shared.eval.lock());
+            let wanted = Wanted::of(table, &self.known_hints(hints), &mut *self.shared.surroundings());
             (self.shared.virtual_rows)(table, &wanted).map_err(user)?
         };
         self.table(memory_table(schema(&names, &types), &types, &rows)?, alias)
@@ -137,6 +130,24 @@ impl Lowerer {
         let plan = LogicalPlanBuilder::scan(qualifier, provider_as_source(provider), None)?.build()?;
         Ok(Lowered { plan, columns })
     }
+}
+
+/// About how many rows an access reads: by the histograms of its columns if all have one, or by the index itself if its ranges are few.
+fn rows_of(found: &IndexAccess, filter: &Expr, table: &Table, columns: &[usize], cx: &mut dyn EvalContext) -> f64 {
+    let (def, total) = (table.def(), table.row_count_estimate().unwrap_or(0) as f64);
+    let parts = def.indexes[found.index].parts.iter().take(found.matched);
+    let known: Vec<Option<f64>> = parts.map(|part| column_share(filter, table, columns, part.column, cx)).collect();
+    if known.contains(&None)
+        && let Some(rows) = key_ranges(found, def, cx).ok().and_then(|ranges| rows_in_ranges(table, found.index, &ranges))
+    {
+        return rows as f64;
+    }
+    let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
+    // Without a histogram a range is taken for a third of its parent, an equality for a tenth.
+    let guess = |part: usize| if part < equal_parts { 0.1 } else { 0.33 };
+    let share: f64 = known.iter().enumerate().map(|(part, share)| share.unwrap_or_else(|| guess(part))).product();
+    // A histogram has counted all ranges of its column.
+    total * if known.iter().any(Option::is_some) { share } else { share * found.ranges.len() as f64 }
 }
 
 pub(in crate::df) fn schema(names: &[String], types: &[(ColumnType, bool)]) -> SchemaRef {

@@ -22,7 +22,7 @@ use super::{Lowered, Lowerer, Projecting, Scope};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
 use crate::df::repr::{Repr, data_type};
-use crate::plan::{Expr, FrameBoundary, Rel, WindowExpr, WindowFrame, WindowFunc};
+use crate::plan::{Expr, FrameBoundary, Rel, WindowExpr, WindowFrame, WindowFunc, window_name};
 
 impl Lowerer {
     pub fn window(&self, input: &Rel, windows: &[WindowExpr]) -> Result<Lowered> {
@@ -95,12 +95,14 @@ impl Lowerer {
                 }
                 Lowerer::named(name)
             };
+            // EXPLAIN shows it.
+            let hint = window_name(window.func);
             let result = match default {
-                None => call(args, "window"),
+                None => call(args, &hint),
                 Some(default) => {
                     // LAG and LEAD with a default that is not constant: where there is no such row, LAG(1) is NULL.
                     let exists = call(vec![lit(1i64), args[1].clone()], "exists");
-                    let value = call(vec![args[0].clone(), args[1].clone()], "window");
+                    let value = call(vec![args[0].clone(), args[1].clone()], &hint);
                     let present = DfExpr::IsNotNull(Box::new(exists));
                     DfExpr::Case(Case::new(None, vec![(Box::new(present), Box::new(value))], Some(Box::new(default))))
                 }

@@ -44,6 +44,9 @@ pub(crate) struct ColumnCache {
 /// of throwing out each one just before it comes by again.
 const ADMIT_ONE_IN: usize = 8;
 
+/// What a value takes, packed, about.
+const BYTES_FOR_VALUE: f64 = 4.0;
+
 /// A block with fewer rows is not worth its bookkeeping.
 const LEAST_ROWS: usize = 64;
 
@@ -69,8 +72,13 @@ impl ColumnCache {
         if !tables.contains_key(&(Arc::as_ptr(table) as usize)) {
             tables.retain(|_, table| table.is_alive() || self.forget_all(table));
         }
-        let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default() }));
+        let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default(), regret: Mutex::default() }));
         Some(known.clone())
+    }
+
+    /// True if so many values may be kept together.
+    pub(super) fn has_room_for(&self, values: f64) -> bool {
+        values * BYTES_FOR_VALUE <= self.limit as f64
     }
 
     /// Keeps a block, if there is room or room can be made.
@@ -150,6 +158,15 @@ impl ColumnCache {
 pub(super) struct TableColumns {
     table: Weak<Table>,
     blocks: Mutex<BTreeMap<Vec<u8>, Arc<Block>>>,
+    regret: Mutex<Regret>,
+}
+
+/// What it has cost that rows were looked up whose columns a scan would have kept.
+#[derive(Debug, Default)]
+struct Regret {
+    microseconds: f64,
+    /// How often a scan was the consequence.
+    scans: i32,
 }
 
 /// What is kept at a position of a scan.
@@ -172,6 +189,18 @@ impl TableColumns {
     pub fn rows_with(&self, columns: &[usize]) -> usize {
         let has_all = |block: &Block| columns.iter().all(|&column| block.columns.iter().any(|&(c, _)| c == column));
         self.blocks.lock().values().filter(|block| has_all(block)).map(|block| block.rows).sum()
+    }
+
+    /// Rows were about to be looked up for so many microseconds more than a scan of kept columns takes. True if that has added up to what it costs to keep
+    /// them: the rows should be scanned now. Each time it has to add up to twice as much, as nobody knows whether the columns stay.
+    pub fn regrets(&self, more: f64, keeping: f64) -> bool {
+        let mut regret = self.regret.lock();
+        regret.microseconds += more;
+        let enough = regret.microseconds >= keeping * 2f64.powi(regret.scans);
+        if enough {
+            *regret = Regret { microseconds: 0.0, scans: regret.scans + 1 };
+        }
+        enough
     }
 
     /// What is kept at a key.

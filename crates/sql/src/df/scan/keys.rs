@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Direction, IndexKind, KeyRange};
-use highkey_types::Value;
+use highkey_table::{Direction, IndexKind, IndexPart, KeyRange};
+use highkey_types::{ColumnType, Value};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::{Access, BaseTable, Piece, Source};
 use crate::df::key_set::KeySet;
-use crate::df::sideways::JoinKeys;
+use crate::df::sideways::{BuildKeys, JoinKeys};
 
 /// Microseconds that a lookup takes, and a row that it finds: by a secondary index, and by the clustered one.
 const LOOKUP: f64 = 2.0;
@@ -25,62 +25,129 @@ const DECODED_ROW: f64 = 0.012;
 const COUNTED_KEYS: usize = 16;
 const COUNTED_LEAVES: usize = 4;
 
-/// A column whose keys a join knows.
+/// Columns whose keys a join knows.
 #[derive(Clone, Debug)]
 pub(super) struct ByKeys {
-    /// One that begins with the column.
-    pub index: Option<usize>,
-    column: usize,
+    /// The table's columns, and which of the join's keys each is equal to.
+    columns: Vec<(usize, usize)>,
+    lookups: Vec<Lookup>,
     keys: Arc<JoinKeys>,
     /// What all workers of the scan read: made by the first of them. `None`: the scan is the better way.
-    found: Arc<OnceCell<Option<(f64, Access, Arc<[Piece]>)>>>,
+    found: Arc<OnceCell<Option<Found>>>,
+}
+
+/// An index that begins with columns whose keys a join knows.
+#[derive(Clone, Debug)]
+struct Lookup {
+    index: usize,
+    /// For each of its first parts, which of the join's keys it is equal to.
+    parts: Vec<usize>,
+}
+
+/// Rows found by keys.
+#[derive(Debug)]
+struct Found {
+    /// In microseconds.
+    cost: f64,
+    access: Access,
+    pieces: Arc<[Piece]>,
 }
 
 impl ByKeys {
-    /// `None` if the column has no keys that can be looked for.
-    pub fn new(source: &BaseTable, column: usize, keys: &Arc<JoinKeys>) -> Option<ByKeys> {
+    /// `columns` of the table are equal to keys of the join. `None` if none of them has keys that can be looked for.
+    pub fn new(source: &BaseTable, columns: impl Iterator<Item = (usize, usize)>, keys: &Arc<JoinKeys>) -> Option<ByKeys> {
         let def = source.table.def();
-        if !def.columns.get(column)?.ty.is_integer() {
+        let columns: Vec<(usize, usize)> = columns.filter(|(column, _)| def.columns.get(*column).is_some_and(|column| column.ty.is_integer())).collect();
+        if columns.is_empty() {
             return None;
         }
-        let usable = |&index: &usize| {
-            let index_def = &def.indexes[index];
-            let leads = index_def.parts.first().is_some_and(|part| part.column == column && part.prefix.is_none());
-            leads && index_def.kind != IndexKind::RowId && (index == 0 || !index_def.invisible) && source.choice.finds(index)
-        };
-        let index = (0..def.indexes.len()).find(usable);
-        Some(ByKeys { index, column, keys: keys.clone(), found: Arc::default() })
+        let mut lookups: Vec<Lookup> = Vec::new();
+        for (index, index_def) in def.indexes.iter().enumerate() {
+            if index_def.kind == IndexKind::RowId || (index != 0 && index_def.invisible) || !source.choice.finds(index) {
+                continue;
+            }
+            let key_of = |part: &IndexPart| columns.iter().find(|(column, _)| *column == part.column && part.prefix.is_none()).map(|(_, key)| *key);
+            let parts: Vec<usize> = index_def.parts.iter().map_while(key_of).collect();
+            // An index that begins with these and others finds fewer rows.
+            if parts.is_empty() || lookups.iter().any(|other| other.parts.starts_with(&parts)) {
+                continue;
+            }
+            lookups.retain(|other| !parts.starts_with(&other.parts));
+            lookups.push(Lookup { index, parts });
+        }
+        Some(ByKeys { columns, lookups, keys: keys.clone(), found: Arc::default() })
     }
 
-    /// What reading by the keys costs, and how; None if scanning is cheaper.
-    async fn lookups(&self, source: &Source, deadline: Instant) -> Option<&(f64, Access, Arc<[Piece]>)> {
-        let index = self.index?;
+    /// The keys of the join that some column is equal to.
+    pub fn wanted(&self) -> Vec<usize> {
+        self.columns.iter().map(|(_, key)| *key).collect()
+    }
+
+    /// True if an index might find the rows.
+    pub fn looks_up(&self) -> bool {
+        !self.lookups.is_empty()
+    }
+
+    /// The indexes that might.
+    pub fn indexes(&self) -> impl Iterator<Item = usize> {
+        self.lookups.iter().map(|lookup| lookup.index)
+    }
+
+    /// What is read in place of the scan; None if scanning is cheaper.
+    async fn in_place(&self, source: &Source, deadline: Instant) -> Option<&Found> {
+        if self.lookups.is_empty() {
+            return None;
+        }
         let find = async {
             let keys = self.keys.wait(deadline).await?;
             let rows = source.row_estimate() as f64;
             let kept = (source.kept_rows() as f64).min(rows);
-            let scan = kept * ASKED_ROW + (rows - kept) * DECODED_ROW;
-            if keys.list_len()? as f64 * LOOKUP > scan + rows * SCANNED_ROW {
-                return None;
-            }
-            let ty = &source.table.columns()[self.column].ty;
-            let (least, most) = ty.integer_range()?;
-            // Other keys no row has.
-            let mut keys: Vec<i128> = keys.list()?.filter(|key| (i128::from(least)..=i128::from(most)).contains(key)).collect();
-            keys.sort_unstable();
-            let value = |key: i128| if ty.unsigned { Value::UInt(key as u64) } else { Value::Int(key as i64) };
-            let ranges: Vec<KeyRange> = keys.into_iter().map(|key| KeyRange::prefix(&[value(key)])).collect();
-            let rows_per_key = rows_per_key(source, index, &ranges)?;
-            let row = if index == 0 { ROW } else { ROW_BEHIND_INDEX };
-            let found = ranges.len() as f64 * rows_per_key;
-            let cost = ranges.len() as f64 * LOOKUP + found * row;
-            if cost > scan + found.min(rows) * SCANNED_ROW {
-                return None;
-            }
-            let pieces = ranges.iter().cloned().map(Piece::Range).collect();
-            Some((cost, Access { index, ranges, rows: Some(found as u64), scattered: true }, pieces))
+            let scan = Scanning { rows, cost: kept * ASKED_ROW + (rows - kept) * DECODED_ROW };
+            let found = self.lookups.iter().filter_map(|lookup| lookup.found(source, &keys, &scan));
+            let best = found.reduce(|best, next| if next.cost < best.cost { next } else { best })?;
+            let rows_found = best.access.rows.unwrap_or(0) as f64;
+            let more = best.cost - rows * ASKED_ROW - rows_found * SCANNED_ROW;
+            let scans = more > 0.0 && source.keeps().is_some_and(|kept_columns| kept_columns.regrets(more, (rows - kept) * DECODED_ROW));
+            (!scans).then_some(best)
         };
         self.found.get_or_init(|| find).await.as_ref()
+    }
+}
+
+/// What it would take to read all.
+struct Scanning {
+    rows: f64,
+    /// Microseconds until it is known which rows are wanted.
+    cost: f64,
+}
+
+impl Lookup {
+    /// The rows with the keys, unless a scan is cheaper.
+    fn found(&self, source: &Source, keys: &BuildKeys, scan: &Scanning) -> Option<Found> {
+        let most = (scan.cost + scan.rows * SCANNED_ROW) / LOOKUP;
+        let list = keys.listed(&self.parts, most as usize)?;
+        let parts = &source.table.indexes()[self.index].parts;
+        let types: Vec<&ColumnType> = parts.iter().map(|part| &source.table.columns()[part.column].ty).collect();
+        // Other keys no row has.
+        let possible = |(key, ty): (&i128, &&ColumnType)| {
+            let within = |(least, most): (i64, u64)| (i128::from(least)..=i128::from(most)).contains(key);
+            ty.integer_range().is_some_and(within)
+        };
+        let value = |(key, ty): (&i128, &&ColumnType)| if ty.unsigned { Value::UInt(*key as u64) } else { Value::Int(*key as i64) };
+        let ranges: Vec<KeyRange> = list
+            .iter()
+            .filter(|key| key.iter().zip(&types).all(possible))
+            .map(|key| KeyRange::prefix(&key.iter().zip(&types).map(value).collect::<Vec<_>>()))
+            .collect();
+        let rows_per_key = rows_per_key(source, self.index, &ranges)?;
+        let row = if self.index == 0 { ROW } else { ROW_BEHIND_INDEX };
+        let found = ranges.len() as f64 * rows_per_key;
+        let cost = ranges.len() as f64 * LOOKUP + found * row;
+        if cost > scan.cost + found.min(scan.rows) * SCANNED_ROW {
+            return None;
+        }
+        let pieces = ranges.iter().cloned().map(Piece::Range).collect();
+        Some(Found { cost, access: Access { index: self.index, ranges, rows: Some(found as u64), scattered: true }, pieces })
     }
 }
 
@@ -90,29 +157,36 @@ fn rows_per_key(source: &Source, index: usize, ranges: &[KeyRange]) -> Option<f6
     let step = ranges.len().div_ceil(COUNTED_KEYS).max(1);
     let (mut keys, mut rows) = (0, 0);
     for range in ranges.iter().step_by(step) {
-        let mut scan = source.table.scan_at(&source.shared.snapshot, index, range, Direction::Forward).ok()?;
         keys += 1;
-        for _ in 0..COUNTED_LEAVES {
-            match scan.count_batch().ok()? {
-                Some(n) => rows += n,
-                None => break,
-            }
-        }
+        rows += rows_of(source, index, range)?;
     }
     Some(rows as f64 / f64::from(keys.max(1)))
 }
 
+/// How many rows a key has: counted where they are few, or else about as many as the pages above them show. A key may have all rows of the table.
+fn rows_of(source: &Source, index: usize, range: &KeyRange) -> Option<u64> {
+    let mut scan = source.table.scan_at(&source.shared.snapshot, index, range, Direction::Forward).ok()?;
+    let mut rows = 0;
+    for _ in 0..COUNTED_LEAVES {
+        match scan.count_batch().ok()? {
+            Some(counted) => rows += counted,
+            None => return Some(rows),
+        }
+    }
+    Some(rows.max(source.table.estimate_range(index, range).ok()?))
+}
+
 /// How the rows are found with the least work; None if that is the scan as it was planned.
 pub(super) async fn cheapest(all: &[ByKeys], source: &Source, deadline: Instant) -> Option<(Access, Arc<[Piece]>)> {
-    let mut best: Option<&(f64, Access, Arc<[Piece]>)> = None;
+    let mut best: Option<&Found> = None;
     for by_keys in all {
-        if let Some(found) = by_keys.lookups(source, deadline).await
-            && best.is_none_or(|best| found.0 < best.0)
+        if let Some(found) = by_keys.in_place(source, deadline).await
+            && best.is_none_or(|best| found.cost < best.cost)
         {
             best = Some(found);
         }
     }
-    best.map(|(_, access, pieces)| (access.clone(), pieces.clone()))
+    best.map(|found| (found.access.clone(), found.pieces.clone()))
 }
 
 /// Rows after which it shows whether few enough have a key, and rows that are not asked about when too many have one.
@@ -158,9 +232,12 @@ impl KeyFilter {
 pub(super) async fn filters(all: &[ByKeys], source: &Source, deadline: Instant) -> Vec<KeyFilter> {
     let mut filters = Vec::new();
     for by_keys in all {
-        let column = source.columns.iter().position(|&column| column == by_keys.column);
-        if let (Some(column), Some(keys)) = (column, by_keys.keys.wait(deadline).await) {
-            filters.push(KeyFilter { column, keys, seen: 0, left: 0, spared: 0 });
+        let Some(known) = by_keys.keys.wait(deadline).await else { continue };
+        for (column, key) in &by_keys.columns {
+            let column = source.columns.iter().position(|known| known == column);
+            if let (Some(column), Some(keys)) = (column, known.set(*key)) {
+                filters.push(KeyFilter { column, keys: keys.clone(), seen: 0, left: 0, spared: 0 });
+            }
         }
     }
     filters

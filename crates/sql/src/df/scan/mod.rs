@@ -59,6 +59,7 @@ use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
 pub(super) use columns::ColumnCache;
+use columns::TableColumns;
 use filter::Filter;
 use keys::ByKeys;
 
@@ -101,8 +102,13 @@ impl BaseTable {
     }
 
     fn row_estimate(&self) -> usize {
-        let total = self.table.row_count_estimate().unwrap_or(0);
-        self.access.rows.map_or(total, |rows| rows.min(total.max(1))) as usize
+        let total = self.table_rows();
+        self.access.rows.map_or(total, |rows| total.max(1).min(rows as usize))
+    }
+
+    /// About how many rows the table has.
+    fn table_rows(&self) -> usize {
+        self.table.row_count_estimate().unwrap_or(0) as usize
     }
 }
 
@@ -202,6 +208,14 @@ struct Source {
 }
 
 impl Source {
+    /// Where a scan of all rows keeps their columns; None if it keeps none, or they are too many.
+    fn keeps(&self) -> Option<Arc<TableColumns>> {
+        let cache = self.shared.engine.columns();
+        let values = self.table_rows() as f64 * self.columns.len() as f64;
+        let all = self.access.rows.is_none() && !self.columns.contains(&ROW_KEY);
+        if all && cache.has_room_for(values) { cache.table(&self.table) } else { None }
+    }
+
     /// Rows whose columns need not be decoded.
     fn kept_rows(&self) -> usize {
         self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
@@ -327,7 +341,7 @@ impl ScanExec {
 
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
     pub fn by_piece(&self) -> Option<ScanExec> {
-        if self.limit.is_some() || self.by_keys.iter().any(|keys| keys.index.is_some()) {
+        if self.limit.is_some() || self.by_keys.iter().any(ByKeys::looks_up) {
             return None;
         }
         let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.all.len().div_ceil(MOST_BY_RANGE) } else { 1 };
@@ -361,13 +375,21 @@ impl ScanExec {
         };
         let name = |index: usize| &source.table.indexes()[index].name;
         let using = if whole { String::new() } else { format!(" using {}", name(source.access.index)) };
-        let indexes = self.by_keys.iter().filter_map(|keys| keys.index);
+        let indexes = self.by_keys.iter().flat_map(ByKeys::indexes);
         let lookups: Vec<String> = indexes.map(|index| format!(", or index lookup using {} if the join has few keys", name(index))).collect();
         format!("{how} on {}{using}{}", source.alias, lookups.concat())
     }
 
+    pub fn alias(&self) -> &str {
+        &self.source.alias
+    }
+
     pub fn row_estimate(&self) -> usize {
         self.source.row_estimate()
+    }
+
+    pub fn table_rows(&self) -> usize {
+        self.source.table_rows()
     }
 
     /// As EXPLAIN's other formats are told of it.
@@ -379,7 +401,7 @@ impl ScanExec {
             index: source.access.rows.map(|_| source.access.index),
             rows: source.row_estimate() as u64,
             divided: self.properties.output_partitioning().partition_count() > 1,
-            lookups: self.by_keys.iter().filter_map(|keys| keys.index).collect(),
+            lookups: self.by_keys.iter().flat_map(ByKeys::indexes).collect(),
         }
     }
 
@@ -389,7 +411,7 @@ impl ScanExec {
         let first = source.table.indexes()[source.access.index].parts.first();
         let sorted = first.is_some_and(|part| part.column == source.columns[column] && !part.descending && source.table.columns()[part.column].ty.is_integer());
         // Rows that the keys of a join find come in the order of another index.
-        sorted && self.by_keys.iter().all(|keys| keys.index.is_none())
+        sorted && !self.by_keys.iter().any(ByKeys::looks_up)
     }
 
     /// True if rows with the same value in the first column of the index all come from one partition.
@@ -397,13 +419,15 @@ impl ScanExec {
         self.pieces.whole_groups && self.by_piece.is_none()
     }
 
-    /// The scan that gives rows with the keys of a join only, if that is a column of integers.
-    pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
-        let column = self.source.columns[self.source.schema.index_of(column).ok()?];
-        let found = ByKeys::new(&self.source, column, keys).filter(|_| self.limit.is_none())?;
+    /// The scan that gives rows with the keys of a join only, and which of these it can use: those of columns of integers. `columns`: names, and the
+    /// keys that they are equal to.
+    pub fn by_keys(&self, columns: &[(&str, usize)], keys: &Arc<JoinKeys>) -> Option<(ScanExec, Vec<usize>)> {
+        let of_table = columns.iter().filter_map(|(name, key)| Some((self.source.columns[self.source.schema.index_of(name).ok()?], *key)));
+        let found = ByKeys::new(&self.source, of_table, keys).filter(|_| self.limit.is_none())?;
         let mut scan = self.unread(self.pieces.clone());
+        let wanted = found.wanted();
         scan.by_keys.push(found);
-        Some(scan)
+        Some((scan, wanted))
     }
 
     /// Its workers tell what they do from now on. In order, the pieces are read by so many.

@@ -28,8 +28,8 @@ pub(super) struct Scanned<'a> {
 pub(super) enum Chosen<'a> {
     /// Nobody yet: the one that answers most.
     Best,
-    /// The fast path for one table: an index, the ranges of it that are read, and whether backward.
-    Single { index: usize, access: Option<&'a IndexAccess>, backward: bool },
+    /// The fast path for one table: an index, the ranges of it that are read, whether backward, and whether for its order.
+    Single { index: usize, access: Option<&'a IndexAccess>, backward: bool, ordered: bool },
     /// The fast path's loops.
     Step(&'a JoinStep<'a>),
     /// DataFusion's scan: an index or the whole table, the rows that are read, and the indexes for the keys of a join.
@@ -51,6 +51,8 @@ pub(super) struct Access {
     pub residual: bool,
     /// No row can satisfy the conditions.
     pub is_empty: bool,
+    /// The index is read from its end.
+    pub backward: bool,
 }
 
 /// The index that is read.
@@ -62,6 +64,8 @@ pub(super) struct AccessKey {
     pub length: u64,
     /// What the columns are compared with, if they are equal to something.
     pub refs: Vec<String>,
+    /// The same as FORMAT=TREE writes it: ` (a=5)`.
+    pub lookup: String,
 }
 
 impl Access {
@@ -69,7 +73,7 @@ impl Access {
     pub fn all(rows: Option<u64>, conditions: &[&Expr]) -> Access {
         let share: f64 = conditions.iter().map(|condition| guess(condition)).product();
         let filtered = share.max(1.0 / rows.unwrap_or(1) as f64);
-        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false }
+        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
     }
 }
 
@@ -125,7 +129,7 @@ impl Session {
             Some(found) if found.equalities == found.matched && found.ranges.len() == 1 => ("ref", None),
             Some(_) => ("range", None),
             None => match &chosen {
-                Chosen::Single { index, backward, .. } if *index != 0 || *backward => ("index", Some(*index)),
+                Chosen::Single { index, backward, ordered, .. } if *index != 0 || *backward || *ordered && !def.indexes[0].parts.is_empty() => ("index", Some(*index)),
                 _ => ("ALL", None),
             },
         };
@@ -135,6 +139,7 @@ impl Session {
             (None, None) => None,
         };
         let mut has_residual = !residual.is_empty();
+        let backward = matches!(&chosen, Chosen::Single { backward: true, .. });
         match chosen {
             Chosen::Step(step) => {
                 kind = step.kind;
@@ -155,7 +160,7 @@ impl Session {
         let rows = rows.max(1);
         // At least one row is expected.
         let filtered = share.max(1.0 / rows as f64).min(1.0);
-        Ok(Access { kind, possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty })
+        Ok(Access { kind, possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
     }
 }
 
@@ -190,6 +195,10 @@ fn key_of(scanned: &Scanned<'_>, index: &IndexDef, parts: usize, kind: &str, fou
         refs: match found.and_then(|found| found.ranges.first()) {
             Some(range) if equal => range.prefix.iter().map(|e| named(e, scanned.fields, scanned.outers)).collect(),
             _ => Vec::new(),
+        },
+        lookup: match found {
+            Some(found) if equal => plan::describe_lookup(found, scanned.table.def(), scanned.fields),
+            _ => String::new(),
         },
     }
 }

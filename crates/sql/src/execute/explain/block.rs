@@ -10,7 +10,7 @@ use super::access::{Access, Chosen, Scanned};
 use super::sources::{Sources, own_row};
 use crate::df::{Explained, ShownScan};
 use crate::fast::{FastQuery, JoinStep, Reading};
-use crate::plan::{self, Expr, ExprKind, Field, Rel, RelKind, SetOperator, WindowFunc};
+use crate::plan::{self, Expr, ExprKind, Field, Rel, RelKind, SetOperator, SortKey};
 use crate::session::Session;
 use crate::stack;
 
@@ -44,10 +44,13 @@ pub(super) struct Block {
     pub subqueries: Vec<Inner>,
     /// An estimate of the rows that it gives.
     pub rows: f64,
+    /// The rows that LIMIT leaves, if it is a constant.
+    pub limit: Option<u64>,
 }
 
 pub(super) enum Operation {
-    Sort,
+    /// `keys` as FORMAT=TREE writes them.
+    Sort { keys: String },
     Distinct,
     Group { temporary: bool },
     Window(Vec<ShownWindow>),
@@ -84,6 +87,8 @@ pub(super) struct ShownTable {
     pub access: Access,
     /// What is asked of its rows, and of those of the tables before.
     pub condition: Option<String>,
+    /// The same as FORMAT=TREE writes it.
+    pub filter: Option<String>,
     /// Columns that are read.
     pub used: Vec<String>,
     /// What makes its rows, if it is no base table.
@@ -193,12 +198,14 @@ pub(super) struct Explainer<'a> {
     ctes: HashMap<usize, (u64, f64)>,
     /// The scans of the tables that the statement changes, and how.
     changed: (&'static str, Vec<&'a Rel>),
+    /// The block's table is read in the order that is wanted of its rows.
+    in_order: bool,
 }
 
 impl<'a> Explainer<'a> {
     pub fn new(session: &'a mut Session, way: Way<'a>) -> Explainer<'a> {
         let scans = if let Way::Engine(explained) = way { explained.scans.len() } else { 0 };
-        Explainer { session, way, taken: vec![false; scans], blocks: 0, ctes: HashMap::new(), changed: ("", Vec::new()) }
+        Explainer { session, way, taken: vec![false; scans], blocks: 0, ctes: HashMap::new(), changed: ("", Vec::new()), in_order: false }
     }
 
     /// The tables of these scans are changed: UPDATE or DELETE.
@@ -291,6 +298,9 @@ impl<'a> Explainer<'a> {
             Way::Fast(fast) if matches!(fast.reading(), Reading::Counted) => Some("Select tables optimized away"),
             _ => None,
         };
+        let sorts = !matches!(way, Way::Fast(fast) if !fast.sorts());
+        let has = |of: fn(&RelKind) -> bool| operators.iter().any(|operator| of(&operator.kind));
+        self.in_order = !sorts && has(|kind| matches!(kind, RelKind::Sort { .. })) && !has(|kind| matches!(kind, RelKind::Aggregate { .. }));
         let mut tables = Vec::new();
         if message.is_none() {
             tables = self.tables(&sources, derived, &needed(&operators, visible), outers)?;
@@ -301,15 +311,26 @@ impl<'a> Explainer<'a> {
         }
         let is_subquery = matches!(kind, "SUBQUERY" | "DEPENDENT SUBQUERY");
         let groups_come_sorted = !is_subquery && matches!(way, Way::Engine(explained) if !explained.collects_groups);
-        let sorts = !matches!(way, Way::Fast(fast) if !fast.sorts());
         let operations = operators.iter().filter_map(|operator| match &operator.kind {
-            RelKind::Sort { .. } => sorts.then_some(Operation::Sort),
+            RelKind::Sort { input, keys } => sorts.then(|| Operation::Sort { keys: plan::describe_keys(keys, &input.fields) }),
             RelKind::Distinct { .. } => Some(Operation::Distinct),
             RelKind::Aggregate { groups, .. } => (!groups.is_empty()).then_some(Operation::Group { temporary: !groups_come_sorted }),
             RelKind::Window { input, windows } => Some(Operation::Window(windows.iter().map(|w| shown_window(w, &input.fields)).collect())),
             _ => None,
         });
-        let operations = operations.collect();
+        let operations: Vec<Operation> = operations.collect();
+        // It is read no further than LIMIT goes.
+        if let (true, Some(limit), [table]) = (self.in_order && operations.is_empty(), limit, &mut tables[..])
+            && table.access.kind == "index"
+            && !table.access.residual
+        {
+            let offset = operators.iter().find_map(|operator| match &operator.kind {
+                RelKind::Limit { offset: Some(offset), .. } => offset.as_literal().and_then(|n| n.as_i64()),
+                _ => None,
+            });
+            let most = u64::try_from(limit.saturating_add(offset.unwrap_or(0))).unwrap_or(u64::MAX);
+            table.access.rows = table.access.rows.map(|rows| rows.min(most));
+        }
         let one_row = operators.iter().any(|operator| matches!(&operator.kind, RelKind::Aggregate { groups, .. } if groups.is_empty()));
         let mut rows: f64 = tables.iter().map(|table| table.access.rows.unwrap_or(1) as f64 * table.access.filtered).product();
         if one_row {
@@ -320,7 +341,8 @@ impl<'a> Explainer<'a> {
         }
         let alone = subqueries.is_empty() && tables.iter().all(|table| table.derived.is_none());
         let kind = if kind == "SIMPLE" && !alone { "PRIMARY" } else { kind };
-        Ok(Block { id, kind, message, operations, tables, subqueries, rows })
+        let limit = limit.and_then(|n| u64::try_from(n).ok());
+        Ok(Block { id, kind, message, operations, tables, subqueries, rows, limit })
     }
 
     /// Adds the subqueries of expressions over `row`.
@@ -408,7 +430,7 @@ impl<'a> Explainer<'a> {
                     let chosen = match (&reading, step, scan) {
                         (_, Some(step), _) => Chosen::Step(step),
                         (_, _, Some(scan)) => Chosen::Scan { index: scan.index, rows: scan.rows, lookups: &scan.lookups },
-                        (Some(Reading::Table { index, access, backward }), ..) => Chosen::Single { index: *index, access: *access, backward: *backward },
+                        (Some(Reading::Table { index, access, backward }), ..) => Chosen::Single { index: *index, access: *access, backward: *backward, ordered: self.in_order },
                         _ => Chosen::Best,
                     };
                     let columns = own_row(leaf, columns, sources.fields.len());
@@ -432,10 +454,12 @@ impl<'a> Explainer<'a> {
                 _ => None,
             };
             let change = self.changed.1.iter().any(|scan| std::ptr::eq(*scan, leaf.rel)).then_some(self.changed.0);
+            let condition = Expr::and(here.into_iter().cloned());
             tables.push(ShownTable {
                 name: leaf.alias().to_owned(),
                 access,
-                condition: Expr::and(here.into_iter().cloned()).map(|all| plan::describe_expr(&all, &shown_fields)),
+                condition: condition.as_ref().map(|all| plan::describe_expr(all, &shown_fields)),
+                filter: condition.as_ref().map(|all| plan::describe_expr(all, &sources.fields)),
                 used: leaf.fields().filter(|field| used[*field]).map(|field| sources.fields[field].name.to_string()).collect(),
                 derived,
                 recursive: matches!(leaf.rel.kind, RelKind::CteScan { .. }),
@@ -457,16 +481,26 @@ impl<'a> Explainer<'a> {
     }
 
     /// A statement that finds the rows of one table by itself, to change them. `verb`: UPDATE or DELETE.
-    pub fn change(mut self, verb: &'static str, scan: &Rel, filter: Option<&Expr>, values: &[&Expr], sorted: &[&Expr], limit: Option<&Expr>) -> Result<Block, MySqlError> {
+    pub fn change(
+        mut self,
+        verb: &'static str,
+        scan: &Rel,
+        filter: Option<&Expr>,
+        values: &[&Expr],
+        order_by: &[SortKey],
+        limit: Option<&Expr>,
+    ) -> Result<Block, MySqlError> {
         self.blocks = 1;
         let filtered = filter.map(|filter| scan.clone().filter(filter.clone()));
         let sources = Sources::of(filtered.as_ref().unwrap_or(scan));
         let mut subqueries = Vec::new();
         let row = &scan.fields;
-        for (exprs, place) in [(values, Place::Values), (&filter.into_iter().collect::<Vec<_>>()[..], Place::Where), (sorted, Place::OrderBy)] {
+        let sorted: Vec<&Expr> = order_by.iter().map(|key| &key.expr).collect();
+        for (exprs, place) in [(values, Place::Values), (&filter.into_iter().collect::<Vec<_>>()[..], Place::Where), (&sorted[..], Place::OrderBy)] {
             self.inner(exprs.iter().copied(), row, place, &[], &mut subqueries)?;
         }
-        let never = sources.is_never() || limit.and_then(Expr::as_literal).and_then(|n| n.as_i64()) == Some(0);
+        let limit = limit.and_then(Expr::as_literal).and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
+        let never = sources.is_never() || limit == Some(0);
         let mut message = never.then_some("Impossible WHERE");
         let mut tables = Vec::new();
         if message.is_none() {
@@ -478,8 +512,8 @@ impl<'a> Explainer<'a> {
                 tables.clear();
             }
         }
-        let operations = if sorted.is_empty() { Vec::new() } else { vec![Operation::Sort] };
-        Ok(Block { id: 1, kind: verb, message, operations, tables, subqueries, rows: 0.0 })
+        let operations = if order_by.is_empty() { Vec::new() } else { vec![Operation::Sort { keys: plan::describe_keys(order_by, row) }] };
+        Ok(Block { id: 1, kind: verb, message, operations, tables, subqueries, rows: 0.0, limit })
     }
 
     /// The subqueries of the values that INSERT inserts, behind so many blocks.
@@ -557,11 +591,7 @@ pub(super) fn with<'e>(needed: &[usize], exprs: impl IntoIterator<Item = &'e Exp
 
 fn shown_window(window: &plan::WindowExpr, row: &[Field]) -> ShownWindow {
     let keys = window.partition_by.iter().chain(window.order_by.iter().map(|k| &k.expr));
-    let function = match window.func {
-        WindowFunc::Aggregate(func) => snake(&format!("{func:?}")).replace("count_star", "count"),
-        other => snake(&format!("{other:?}")),
-    };
-    ShownWindow { keys: keys.map(|e| plan::describe_expr(e, &qualified(row))).collect(), function }
+    ShownWindow { keys: keys.map(|e| plan::describe_expr(e, &qualified(row))).collect(), function: plan::window_name(window.func) }
 }
 
 /// Below what only orders and cuts.
@@ -607,15 +637,4 @@ fn qualified(fields: &[Field]) -> Vec<Field> {
         Field { name: quote(&f.name).into(), table: table.into(), ..f.clone() }
     };
     fields.iter().map(named).collect()
-}
-
-fn snake(name: &str) -> String {
-    let mut text = String::new();
-    for c in name.chars() {
-        if c.is_uppercase() && !text.is_empty() {
-            text.push('_');
-        }
-        text.extend(c.to_lowercase());
-    }
-    text
 }

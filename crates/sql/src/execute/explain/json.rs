@@ -1,7 +1,11 @@
 //! EXPLAIN FORMAT=JSON: a statement in the shape that MySQL gives it. Costs are of the rows that are read, as FORMAT=TREE has them.
 
+use std::time::Duration;
+
 use super::block::{Block, Derived, Inner, Operation, Place, Query, ShownTable, ShownWindow};
 use crate::df::ROW_COST;
+use crate::measure::Line;
+use crate::stack;
 
 /// A JSON value; members stand in the order in which MySQL writes them.
 pub(super) enum Json {
@@ -84,6 +88,61 @@ pub(super) fn insert_block(verb: &'static str, table: &str, source: Option<&Quer
     wrapped(members)
 }
 
+/// EXPLAIN ANALYZE: the operators and what they have done, in the names of the second version of MySQL's format. Milliseconds and rows are those of one loop, as
+/// in FORMAT=TREE. `times`: where the statement's time went.
+pub(super) fn analyzed(lines: &[Line], times: &[String]) -> Json {
+    let mut operators = operators(lines).into_iter();
+    let mut root = operators.next().unwrap_or_default();
+    let beside: Vec<Json> = operators.map(Json::Object).collect();
+    if !beside.is_empty() {
+        root.push(("executed_beside", Json::List(beside)));
+    }
+    root.push(("time", Json::texts(times.iter().map(|line| line.trim().to_owned()))));
+    Json::Object(root)
+}
+
+/// The outermost operators of some lines, with those below them.
+fn operators(lines: &[Line]) -> Vec<Object> {
+    stack::ensure(|| {
+        let mut found = Vec::new();
+        let mut rest = lines;
+        while let Some((first, behind)) = rest.split_first() {
+            let end = behind.iter().position(|line| line.depth <= first.depth).unwrap_or(behind.len());
+            let (below, next) = behind.split_at(end);
+            found.push(operator(first, below));
+            rest = next;
+        }
+        found
+    })
+}
+
+fn operator(line: &Line, below: &[Line]) -> Object {
+    let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    let estimate = line.text.rsplit_once("  (cost=").and_then(|(text, estimate)| {
+        let (cost, rows) = estimate.strip_suffix(')')?.split_once(" rows=")?;
+        // It may be a constant of the statement's that looks so.
+        (is_number(cost) && is_number(rows)).then_some((text, cost, rows))
+    });
+    let mut members = vec![("operation", Json::text(estimate.map_or(&line.text[..], |(text, ..)| text)))];
+    if let Some((_, cost, rows)) = estimate {
+        members.push(("estimated_total_cost", Json::Plain(cost.to_owned())));
+        members.push(("estimated_rows", Json::Plain(rows.to_owned())));
+    }
+    if let Some(actual) = line.actual() {
+        let loops = actual.loops.max(1) as f64;
+        let ms = |time: Duration| Json::Plain(format!("{:.3}", time.as_secs_f64() * 1e3 / loops));
+        members.push(("actual_rows", Json::number(actual.rows as f64 / loops)));
+        members.push(("actual_loops", Json::number(actual.loops)));
+        members.push(("actual_first_row_ms", ms(actual.first)));
+        members.push(("actual_last_row_ms", ms(actual.all)));
+    }
+    let inputs: Vec<Json> = operators(below).into_iter().map(Json::Object).collect();
+    if !inputs.is_empty() {
+        members.push(("inputs", Json::List(inputs)));
+    }
+    members
+}
+
 fn wrapped(members: Object) -> Json {
     Json::Object(vec![("query_block", Json::Object(members))])
 }
@@ -127,7 +186,7 @@ fn block_members(block: &Block) -> Object {
         }
         for operation in block.operations.iter().rev() {
             let (name, mut own) = match operation {
-                Operation::Sort => ("ordering_operation", vec![("using_filesort", Json::truth(true))]),
+                Operation::Sort { .. } => ("ordering_operation", vec![("using_filesort", Json::truth(true))]),
                 Operation::Distinct => ("duplicates_removal", vec![("using_temporary_table", Json::truth(true)), ("using_filesort", Json::truth(false))]),
                 Operation::Group { temporary: true } => ("grouping_operation", vec![("using_temporary_table", Json::truth(true)), ("using_filesort", Json::truth(false))]),
                 Operation::Group { temporary: false } => ("grouping_operation", vec![("using_filesort", Json::truth(false))]),
@@ -213,6 +272,9 @@ fn table(block: &Block, shown: &ShownTable, produced: &mut f64, total: &mut f64)
         if !key.refs.is_empty() {
             members.push(("ref", Json::texts(key.refs.iter().cloned())));
         }
+    }
+    if access.backward {
+        members.push(("backward_index_scan", Json::truth(true)));
     }
     if shown.recursive {
         members.push(("recursive", Json::truth(true)));

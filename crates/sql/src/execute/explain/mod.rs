@@ -15,15 +15,15 @@ use std::time::Instant;
 use highkey_table::Table;
 use highkey_types::{MySqlError, Value};
 
-use super::progress::WithProgress;
 use super::query::table_fields;
+use super::subqueries::{has_correlated, query_of};
 use super::{Failure, Outcome, delete_tables, insert, update};
 use crate::bind::{self, BoundDelete, BoundInsert, BoundSource, BoundUpdate, RowValue, UpdateTarget};
 use crate::df;
 use crate::fast::FastQuery;
 use crate::measure::{Actual, Figures, Line, Profile};
 use crate::parse::{self, ast::{ExplainFormat, Statement}};
-use crate::plan::{BoundQuery, Expr, IndexChoice, Rel, RelKind};
+use crate::plan::{BoundQuery, Expr, ExprKind, Field, IndexChoice, Rel, RelKind, SortKey};
 use crate::session::{ResultSink, Session, error, error::err};
 use crate::show::Answer;
 
@@ -43,10 +43,17 @@ enum Shown {
 }
 
 impl Session {
-    pub(crate) async fn explain(&mut self, format: ExplainFormat, analyze: bool, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        if analyze && format != ExplainFormat::Tree {
-            let name = if format == ExplainFormat::Json { "JSON" } else { "TRADITIONAL" };
-            return Err(error::not_supported(&format!("EXPLAIN ANALYZE with FORMAT={name}")).into());
+    /// `progress`: lines behind those of FORMAT=TREE.
+    pub(crate) async fn explain(
+        &mut self,
+        format: ExplainFormat,
+        analyze: bool,
+        statement: &Statement,
+        progress: Vec<String>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, Failure> {
+        if analyze && format == ExplainFormat::Traditional {
+            return Err(error::not_supported("EXPLAIN ANALYZE with FORMAT=TRADITIONAL").into());
         }
         self.state.explaining = true;
         // What it waits for until its tables are open counts too.
@@ -78,9 +85,12 @@ impl Session {
                     BoundUpdate::Single(single) => {
                         let scan = scan_of(&single.table, &single.alias, &single.indexes);
                         let values: Vec<&Expr> = single.assignments.iter().filter_map(|(_, value)| value.expr()).collect();
-                        let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
-                        let block = Explainer::new(self, Way::Unknown).change("UPDATE", &scan, single.filter.as_ref(), &values, &sorted, single.limit.as_ref())?;
+                        let block = Explainer::new(self, Way::Unknown).change("UPDATE", &scan, single.filter.as_ref(), &values, &single.order_by, single.limit.as_ref())?;
                         tree = tree::change(&block, &single.table.def().name, told.as_ref());
+                        if !analyze {
+                            let rows = rows_of(scan, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
+                            self.show_subqueries(&mut tree, rows, &values).await?;
+                        }
                         Shown::Change(block)
                     }
                     BoundUpdate::Multi(multi) => {
@@ -96,9 +106,12 @@ impl Session {
                 match &bound {
                     BoundDelete::Single(single) => {
                         let scan = scan_of(&single.table, &single.alias, &single.indexes);
-                        let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
-                        let block = Explainer::new(self, Way::Unknown).change("DELETE", &scan, single.filter.as_ref(), &[], &sorted, single.limit.as_ref())?;
+                        let block = Explainer::new(self, Way::Unknown).change("DELETE", &scan, single.filter.as_ref(), &[], &single.order_by, single.limit.as_ref())?;
                         tree = tree::change(&block, &single.table.def().name, told.as_ref());
+                        if !analyze {
+                            let rows = rows_of(scan, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
+                            self.show_subqueries(&mut tree, rows, &[]).await?;
+                        }
                         Shown::Change(block)
                     }
                     BoundDelete::Multi { targets, query, .. } => {
@@ -114,23 +127,24 @@ impl Session {
             }
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
         };
-        let mut times = Vec::new();
+        let mut behind = progress;
         if let Some(profile) = profile {
             self.profile = Some(profile.clone());
             let analyzed = Box::pin(self.analyze(statement, query_plan, began, sink)).await;
             self.profile = None;
             let (root, lines) = analyzed?;
             tree = measured(tree, &shown, &profile, root);
-            times = lines;
+            behind = lines;
         }
         let answer = match format {
             ExplainFormat::Tree => {
-                let text = tree.iter().map(ToString::to_string).chain(times).map(|line| line + "\n").collect::<String>();
+                let text = tree.iter().map(ToString::to_string).chain(behind).map(|line| line + "\n").collect::<String>();
                 Answer::new("EXPLAIN S", vec![vec![Value::text(text)]])
             }
             ExplainFormat::Json => {
                 let mut text = String::new();
-                shown.json().write(0, &mut text);
+                let json = if analyze { json::analyzed(&tree, &behind) } else { shown.json() };
+                json.write(0, &mut text);
                 Answer::new("EXPLAIN S", vec![vec![Value::text(text)]])
             }
             ExplainFormat::Traditional => Answer::new(traditional::COLUMNS, shown.lines()),
@@ -160,8 +174,7 @@ impl Session {
         self.begin_set_vars(&parsed.set_vars);
         let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
         let progress = if format == ExplainFormat::Tree { process.queries().describe() } else { Vec::new() };
-        let mut sink = WithProgress { sink, progress };
-        let explained = self.explain(format, false, &parsed.statement, &mut sink).await;
+        let explained = self.explain(format, false, &parsed.statement, progress, sink).await;
         self.state.database = own;
         explained
     }
@@ -181,6 +194,44 @@ impl Session {
         let explained = df::explain(bound.clone(), cx).await?;
         let shown = Explainer::new(self, Way::Engine(&explained)).changing(verb, scans).statement(&bound.rel)?;
         Ok((shown, explained.lines))
+    }
+
+    /// Adds the subqueries of UPDATE or DELETE of one table to its lines. Where one depends on the row, DataFusion finds the `rows` and computes it for the `values`
+    /// that are assigned; the others run before.
+    async fn show_subqueries(&mut self, tree: &mut Vec<Line>, rows: Rel, values: &[&Expr]) -> Result<(), Failure> {
+        let mut plans = Vec::new();
+        let mut correlated = false;
+        let mut look = |expr: &Expr| {
+            correlated |= has_correlated(expr);
+            expr.walk(&mut |e| {
+                if let ExprKind::Subquery(subquery) = &e.kind {
+                    plans.push(subquery.plan.clone());
+                }
+            });
+        };
+        values.iter().for_each(|&value| look(value));
+        rows.for_each_root(&mut look);
+        if correlated {
+            let (mut exprs, mut fields) = (Vec::new(), rows.fields.clone());
+            exprs.extend(fields.iter().enumerate().map(|(i, field)| Expr::column(i, field.ty.clone())));
+            for value in values.iter().filter(|value| has_correlated(value)) {
+                exprs.push((*value).clone());
+                fields.push(Field::computed("value", value.ty.clone()));
+            }
+            let no_targets: &[UpdateTarget] = &[];
+            let (_, lines) = self.shown_query(&query_of(rows.project(exprs, fields)), Some(("", no_targets))).await?;
+            tree.truncate(1);
+            tree.extend(lines.into_iter().map(|line| line.inside(1)));
+            return Ok(());
+        }
+        for plan in plans {
+            let (_, mut lines) = self.shown_query(&query_of(plan), None).await?;
+            if let Some(first) = lines.first_mut() {
+                first.text.insert_str(0, "Subquery: ");
+            }
+            tree.extend(lines);
+        }
+        Ok(())
     }
 
     /// The lines of a query that the fast path is about to run.
@@ -268,6 +319,15 @@ impl Shown {
             Shown::Load => json::Json::Object(Vec::new()),
         }
     }
+}
+
+/// The rows that a statement changes, in its order.
+fn rows_of(scan: Rel, filter: Option<&Expr>, order_by: &[SortKey], limit: Option<&Expr>) -> Rel {
+    let rows = match filter {
+        Some(filter) => scan.filter(filter.clone()),
+        None => scan,
+    };
+    rows.sort(order_by.to_vec()).limit(None, limit.cloned())
 }
 
 /// All columns of a table that a statement changes.

@@ -88,7 +88,7 @@ fn table(block: &Block, at: usize, shown: &ShownTable) -> Vec<Value> {
     let operations: &[Operation] = if at == 0 { &block.operations } else { &[] };
     let temporary = operations.iter().any(|operation| matches!(operation, Operation::Distinct | Operation::Group { temporary: true }));
     let filesort = operations.iter().any(|operation| match operation {
-        Operation::Sort => true,
+        Operation::Sort { .. } => true,
         Operation::Window(windows) => windows.iter().any(|window| !window.keys.is_empty()),
         Operation::Distinct | Operation::Group { .. } => false,
     });
@@ -96,6 +96,7 @@ fn table(block: &Block, at: usize, shown: &ShownTable) -> Vec<Value> {
         shown.workers.map(|workers| format!("Parallel execute ({workers} workers)")),
         shown.recursive.then(|| "Recursive".to_owned()),
         access.residual.then(|| "Using where".to_owned()),
+        access.backward.then(|| "Backward index scan".to_owned()),
         temporary.then(|| "Using temporary".to_owned()),
         filesort.then(|| "Using filesort".to_owned()),
         shown.buffer.map(|how| format!("Using join buffer ({how})")),

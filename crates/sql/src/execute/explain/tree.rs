@@ -130,10 +130,13 @@ pub(super) fn change(block: &Block, table: &str, told: Option<&Changing>) -> Vec
         lines.push(Line { depth: lines.len(), text: text + &estimated(estimate), figures });
     };
     let read = Estimate::of(shown.access.rows.unwrap_or(1) as f64);
-    let condition = shown.condition.as_ref().filter(|_| shown.access.residual);
+    let condition = shown.filter.as_ref().filter(|_| shown.access.residual);
     let kept = if condition.is_some() { read.kept(shown.access.filtered) } else { read };
-    if block.operations.iter().any(|operation| matches!(operation, Operation::Sort)) {
-        add("Sort".to_owned(), kept, told.map(|told| &told.sort));
+    for operation in &block.operations {
+        if let Operation::Sort { keys } = operation {
+            let limit = block.limit.map_or(String::new(), |n| format!(", limit input to {n} row(s) per chunk"));
+            add(format!("Sort: {keys}{limit}"), kept, told.map(|told| &told.sort));
+        }
     }
     if let Some(condition) = condition {
         add(format!("Filter: {condition}"), kept, told.map(|told| &told.filter));
@@ -152,7 +155,7 @@ fn scan(table: &ShownTable, backward: bool) -> String {
         "index" => "Index scan",
         _ => "Table scan",
     };
-    let key = access.key.as_ref().map_or(String::new(), |key| format!(" using {}", key.name));
+    let key = access.key.as_ref().map_or(String::new(), |key| format!(" using {}{}", key.name, key.lookup));
     format!("{how} on {}{key}{}", table.name, if backward { " (reverse)" } else { "" })
 }
 

@@ -16,6 +16,7 @@ use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_p
 use self::lines::{FieldText, LineParser};
 use super::insert::{BULK_CHUNK_BYTES, Inserter};
 use super::query::BoundTables;
+use super::subqueries::has_correlated_subquery;
 use super::{Failure, Outcome};
 use crate::bind::{self, AssignedValue, BoundLoad, BoundLoadTarget};
 use crate::expr;
@@ -127,6 +128,7 @@ impl Session {
             let mut tables = BoundTables::one(&bound.table, &bound.views);
             bound.assignments.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
             if self.open_tables(&tables).await? {
+                self.note_triggers([&bound.table], || tables);
                 return self.run_load(bound, sink).await;
             }
         }
@@ -136,7 +138,8 @@ impl Session {
         self.begin_write(bound.table.is_temporary())?;
         self.prepare_cascades(&bound.table);
         let mut assignments = std::mem::take(&mut bound.assignments);
-        if self.resolve_all(assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await? {
+        self.resolve_all(assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await?;
+        if assignments.iter().filter_map(|(_, v)| v.expr()).any(has_correlated_subquery) {
             return Err(error::not_supported("correlated subqueries in LOAD DATA SET").into());
         }
         bound.assignments = assignments;
@@ -182,13 +185,16 @@ impl Session {
         }
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &columns, ignore, mode)?;
         inserter.target.check = bound.check.clone();
+        inserter.target.triggers = self.table_triggers(&bound.table);
         for (column, value) in &bound.assignments {
             inserter.target.check_generated(*column, value)?;
         }
         inserter.open_ended = true;
         self.lock_auto_increment(&mut inserter).await?;
-        self.begin_bulk(&mut inserter)?;
-        match block_plan(bound, charset, &inserter) {
+        if !inserter.by_row {
+            self.begin_bulk(&mut inserter)?;
+        }
+        match block_plan(bound, charset, &inserter).filter(|_| !inserter.by_row) {
             Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
             plan => self.load_lines(bound, charset, source, &mut inserter, plan).await?,
         }
@@ -315,6 +321,9 @@ impl Session {
                 if let Some(plan) = plan.as_ref().filter(|plan| plan.encode_texts(&fields, &mut rows)) {
                     inserter.row += 1;
                     inserter.pass(plan.greatest_given(&rows, rows.len() - 1..rows.len()))?;
+                } else if inserter.by_row {
+                    let row = self.load_row(bound, charset, inserter, &mut fields)?;
+                    Box::pin(self.insert_with_triggers(inserter, row, false)).await?;
                 } else {
                     self.convert_line(bound, charset, inserter, &mut fields, &mut rows)?;
                 }
@@ -347,7 +356,10 @@ impl Session {
         fields: &mut Vec<FieldText>,
         rows: &mut EncodedRows,
     ) -> Result<(), MySqlError> {
-        let Some(row) = self.load_row(bound, charset, inserter, fields)? else { return Ok(()) };
+        let mut row = self.load_row(bound, charset, inserter, fields)?;
+        if !inserter.finish_row(&mut self.state, &mut row)? {
+            return Ok(());
+        }
         let mut row = [row];
         let generated = inserter.number(&mut self.state, &mut row, false)?;
         inserter.note_generated(&generated, |_| false);
@@ -355,8 +367,8 @@ impl Session {
         Ok(())
     }
 
-    /// One line's fields as a row; `None` if it is left out.
-    fn load_row(&mut self, bound: &BoundLoad, charset: Charset, inserter: &mut Inserter, fields: &mut Vec<FieldText>) -> Result<Option<Vec<Value>>, MySqlError> {
+    /// One line's fields as a row, before what is asked of rows.
+    fn load_row(&mut self, bound: &BoundLoad, charset: Charset, inserter: &mut Inserter, fields: &mut Vec<FieldText>) -> Result<Vec<Value>, MySqlError> {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         let ignore = inserter.ignore;
@@ -400,7 +412,7 @@ impl Session {
                             };
                             continue;
                         }
-                        Some(FieldText::Null) if !def.nullable && !def.auto_increment => {
+                        Some(FieldText::Null) if !def.nullable && !def.auto_increment && !inserter.before => {
                             let error = err(1263, format!("Column set to default value; NULL supplied to NOT NULL column '{}' at row {number}", def.name));
                             if strict {
                                 return Err(error);
@@ -442,7 +454,7 @@ impl Session {
                 }
             };
         }
-        Ok(inserter.finish_row(&mut self.state, &mut row)?.then_some(row))
+        Ok(row)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Statements about the session, users and the server.
 
+use highkey_table::RoutineKind;
+
 use super::{Expr, ObjectName};
 
 /// Scopes of system variables.
@@ -126,8 +128,10 @@ pub struct Grant {
     pub roles: Vec<UserName>,
     /// ON: schema (`None` is `*`) and table (`None` is `*`).
     pub on: Option<(Option<String>, Option<String>)>,
-    /// ON PROCEDURE: what `on` names is one.
-    pub routine: bool,
+    /// PROXY ON: the account as which one may act.
+    pub proxied: Option<UserName>,
+    /// ON PROCEDURE, ON FUNCTION: what `on` names is one.
+    pub routine: Option<RoutineKind>,
     /// TO or FROM.
     pub users: Vec<UserName>,
     /// WITH GRANT OPTION (or ADMIN OPTION).
@@ -143,6 +147,8 @@ pub struct TableLock {
     pub alias: Option<String>,
     /// WRITE.
     pub write: bool,
+    /// LOW_PRIORITY, which MySQL only warns of.
+    pub low_priority: bool,
 }
 
 /// Text of PREPARE.
@@ -246,6 +252,8 @@ pub enum ShowWhat {
     BinaryLogStatus,
     /// IN file FROM position LIMIT (offset, count).
     BinlogEvents { file: Option<String>, from: Option<u64>, limit: Option<(u64, u64)> },
+    /// IN, FROM and LIMIT are read, and forgotten.
+    RelaylogEvents { channel: Option<String> },
     /// SLAVE STATUS, REPLICA STATUS.
     ReplicaStatus { old_names: bool, channel: Option<String> },
     Replicas,

@@ -16,6 +16,8 @@ pub struct Assignment {
 pub struct Insert {
     /// REPLACE.
     pub replace: bool,
+    /// DELAYED, which MySQL only warns of.
+    pub delayed: bool,
     /// IGNORE.
     pub ignore: bool,
     /// Optimizer hints.

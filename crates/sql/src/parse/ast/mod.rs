@@ -5,15 +5,19 @@
 mod admin;
 mod ddl;
 mod dml;
+mod event;
 mod expr;
 mod query;
 mod replica;
 mod routine;
 mod xa;
 
+use highkey_table::RoutineKind;
+
 pub use admin::*;
 pub use ddl::*;
 pub use dml::*;
+pub use event::*;
 pub use expr::*;
 pub use query::*;
 pub use replica::*;
@@ -38,7 +42,7 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
-/// Programs that MySQL stores. Of these there are procedures here.
+/// Programs that MySQL stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum StoredProgram {
@@ -101,16 +105,22 @@ pub enum Statement {
     SetRole(RoleChoice),
     /// SET DEFAULT ROLE, ALTER USER … DEFAULT ROLE.
     SetDefaultRole { roles: RoleChoice, users: Vec<UserName> },
-    /// CREATE PROCEDURE.
+    /// CREATE PROCEDURE and CREATE FUNCTION.
     CreateRoutine(Box<CreateRoutine>),
-    /// ALTER PROCEDURE.
-    AlterRoutine { name: ObjectName, characteristics: Characteristics },
+    /// CREATE TRIGGER.
+    CreateTrigger(Box<CreateTrigger>),
+    /// ALTER PROCEDURE and ALTER FUNCTION.
+    AlterRoutine { kind: RoutineKind, name: ObjectName, characteristics: Characteristics },
     /// CALL.
     Call(Box<Call>),
     /// SIGNAL and RESIGNAL.
     Signal(Box<Signal>),
     /// GET DIAGNOSTICS.
     GetDiagnostics(Box<GetDiagnostics>),
+    /// CREATE EVENT.
+    CreateEvent(Box<CreateEvent>),
+    /// ALTER EVENT.
+    AlterEvent(Box<AlterEvent>),
     /// DROP PROCEDURE, FUNCTION, TRIGGER or EVENT.
     DropProgram { kind: StoredProgram, if_exists: bool, name: ObjectName },
     /// RENAME USER a TO b, …
@@ -143,6 +153,10 @@ pub enum Statement {
     LockTables(Vec<TableLock>),
     /// UNLOCK TABLES.
     UnlockTables,
+    /// LOCK INSTANCE FOR BACKUP.
+    LockInstance,
+    /// UNLOCK INSTANCE.
+    UnlockInstance,
     /// USE name.
     Use(String),
     /// SET of variables, NAMES, CHARACTER SET and TRANSACTION, in the order written.

@@ -77,6 +77,8 @@ pub enum SetOperator {
 /// One SELECT.
 #[derive(Debug, Clone)]
 pub struct Select {
+    /// Its number among the query blocks of the statement, in the order of the text, from 1; 0 for one that is not written as SELECT.
+    pub number: u32,
     /// Optimizer hints.
     pub hints: Vec<OptimizerHint>,
     /// DISTINCT or DISTINCTROW.
@@ -275,11 +277,24 @@ impl std::fmt::Display for SetVarValue {
     }
 }
 
-/// One hint of `/*+ … */` but SET_VAR: name in upper case, arguments as written (numbers, names, strings, `@block`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One hint of `/*+ … */` but SET_VAR.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptimizerHint {
-    /// PQ, NO_PQ, MAX_EXECUTION_TIME …
+    /// PQ, NO_PQ, MAX_EXECUTION_TIME …, in upper case.
     pub name: String,
-    /// Words between the parentheses.
+    /// `@block` before all else: the query block that it is about.
+    pub block: Option<String>,
+    /// Tables, as written.
+    pub tables: Vec<HintTable>,
+    /// What else stands between the parentheses: indexes, strategies in upper case, a name or a number.
     pub args: Vec<String>,
+}
+
+/// `table[@block]` in a hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HintTable {
+    /// The table's alias.
+    pub name: String,
+    /// The query block that it is of.
+    pub block: Option<String>,
 }

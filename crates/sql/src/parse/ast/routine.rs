@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use highkey_table::{DataAccess, RoutineKind};
+use highkey_table::{DataAccess, RoutineKind, TriggerEvent, TriggerPlace, TriggerTime};
 use highkey_types::SqlState;
 
 use super::{DataType, Expr, ObjectName, SetVarHint, Statement, UserName};
 
-/// CREATE PROCEDURE.
+/// CREATE PROCEDURE and CREATE FUNCTION.
 #[derive(Debug, Clone)]
 pub struct CreateRoutine {
-    /// PROCEDURE.
+    /// Which of them.
     pub kind: RoutineKind,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
@@ -20,8 +20,33 @@ pub struct CreateRoutine {
     pub name: ObjectName,
     /// The text between the parentheses.
     pub parameters: String,
+    /// The text of the type behind RETURNS; empty for a procedure.
+    pub returns: String,
     /// What is said of it.
     pub characteristics: Characteristics,
+    /// The text of the body.
+    pub body: String,
+    /// What the body comes to.
+    pub program: Program,
+}
+
+/// CREATE TRIGGER.
+#[derive(Debug, Clone)]
+pub struct CreateTrigger {
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// DEFINER.
+    pub definer: Option<UserName>,
+    /// Its name.
+    pub name: ObjectName,
+    /// BEFORE or AFTER.
+    pub time: TriggerTime,
+    /// INSERT, UPDATE or DELETE.
+    pub event: TriggerEvent,
+    /// Whose rows it is for.
+    pub table: ObjectName,
+    /// FOLLOWS and PRECEDES.
+    pub place: TriggerPlace,
     /// The text of the body.
     pub body: String,
     /// What the body comes to.
@@ -55,6 +80,8 @@ pub struct Call {
 pub struct Program {
     /// The parameters: they are the first of the variables.
     pub parameters: Vec<ParameterMode>,
+    /// What a function returns.
+    pub returns: Option<DataType>,
     /// All variables, wherever they are declared.
     pub variables: Vec<Variable>,
     /// The steps.
@@ -65,6 +92,32 @@ pub struct Program {
     pub handlers: Vec<Handler>,
     /// The queries of all cursors.
     pub cursors: Vec<RoutineStatement>,
+    /// Of a trigger: the variables that are columns of its row.
+    pub row_columns: Vec<RowColumn>,
+}
+
+impl Program {
+    /// The variable may be given another value: it is no column of a row that stays as it is.
+    pub fn assigns(&self, variable: usize) -> bool {
+        self.row_columns.iter().all(|column| column.variable != variable || column.assignable)
+    }
+}
+
+/// NEW.column or OLD.column in a trigger.
+#[derive(Debug, Clone)]
+pub struct RowColumn {
+    /// The variable that stands for it.
+    pub variable: usize,
+    /// NEW.
+    pub new: bool,
+    /// The column.
+    pub column: String,
+    /// It may be given another value: NEW of a BEFORE trigger.
+    pub assignable: bool,
+    /// SET gives it one.
+    pub assigned: bool,
+    /// Its value is asked.
+    pub read: bool,
 }
 
 /// IN, OUT or INOUT.
@@ -140,6 +193,8 @@ pub enum Instruction {
     Set { variable: usize, value: Box<RoutineExpr>, resume: Option<usize> },
     /// Goes on at `to` unless the condition is true. `resume`: where a CONTINUE handler goes on.
     JumpUnless { condition: Box<RoutineExpr>, to: usize, resume: usize },
+    /// RETURN: the end of a function.
+    Return(Box<RoutineExpr>),
     /// Goes on there.
     Jump(usize),
     /// A handler is in force from here on; its body, up to `after`, is left out.

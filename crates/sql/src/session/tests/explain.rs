@@ -57,7 +57,24 @@ async fn json_has_mysqls_shape() {
     assert_eq!(at(&mut c, "SELECT 1", &["message"]).await, [r#""No tables used""#]);
     assert_eq!(at(&mut c, "UPDATE t SET c = 1 WHERE b = 'a'", &["table/update", "table/key"]).await, ["true", r#""kb""#]);
     assert_eq!(at(&mut c, "INSERT INTO t SELECT z, z, z FROM u", &["table/insert", "insert_from/table/table_name"]).await, ["true", r#""u""#]);
-    assert_eq!(c.error("EXPLAIN ANALYZE FORMAT=JSON SELECT 1").await.0, 1235);
+}
+
+#[tokio::test]
+async fn json_of_analyze_has_what_was_done() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = {executor}")).await;
+        let text = c.value("EXPLAIN ANALYZE FORMAT=JSON SELECT id FROM many WHERE c < 5").await;
+        let parsed = json::parse(&text).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        let Json::Object(members) = &parsed else { panic!("{text}") };
+        let member = |name: &str| members.iter().find(|(known, _)| **known == *name).map(|(_, value)| json::to_text(value));
+        assert_eq!((member("actual_rows").as_deref(), member("actual_loops").as_deref()), (Some("5"), Some("1")), "{text}");
+        assert!(member("actual_last_row_ms").is_some() && member("time").is_some_and(|time| time.contains("cpu: ")), "{text}");
+        let inputs = member("inputs").unwrap_or_default();
+        assert!(inputs.contains(r#""operation": "Filter: (many.c < 5)""#) && inputs.contains(r#""actual_rows": 500"#), "{text}");
+        assert!(inputs.contains(r#""operation": "Table scan on many""#) && inputs.contains(r#""estimated_rows": 500"#), "{text}");
+    }
 }
 
 /// The lines, each from `table` on, without `partitions`; NULL is `-`.
@@ -86,8 +103,9 @@ async fn the_fast_path_shows_the_index_that_it_reads() {
         ("WHERE c = 1", "many ALL - - - - 500 10.00 Using where"),
         ("WHERE id IS NULL", "- - - - - - - - Impossible WHERE"),
         ("LIMIT 0", "- - - - - - - - Zero limit"),
-        ("ORDER BY id", "many ALL - - - - 500 100.00 -"),
-        ("ORDER BY a LIMIT 3", "many index - ka 4 - 500 100.00 -"),
+        ("ORDER BY id", "many index - PRIMARY 4 - 500 100.00 -"),
+        ("ORDER BY a LIMIT 3", "many index - ka 4 - 3 100.00 -"),
+        ("ORDER BY a DESC LIMIT 2, 3", "many index - ka 4 - 5 100.00 Backward index scan"),
         ("ORDER BY c LIMIT 3", "many ALL - - - - 500 100.00 Using filesort"),
     ] {
         assert_eq!(lines(&mut c, &format!("SELECT * FROM many {condition}")).await, [line], "{condition}");
@@ -112,7 +130,7 @@ async fn the_fast_path_shows_the_index_that_it_reads() {
         "-> Fast path",
         "    -> Project: many.c  (cost=0.10 rows=1)",
         "        -> Project: many.c, many.id  (cost=0.10 rows=1)",
-        "            -> Single-row index lookup on many using PRIMARY  (cost=0.10 rows=1)",
+        "            -> Single-row index lookup on many using PRIMARY (id=4)  (cost=0.10 rows=1)",
     ];
     assert_eq!(tree.lines().collect::<Vec<_>>(), expected);
     let tree = c.value("EXPLAIN FORMAT=TREE SELECT c, COUNT(*) FROM many WHERE c = 1 GROUP BY c").await;
@@ -158,6 +176,24 @@ async fn datafusions_joins_and_threads_are_shown() {
 }
 
 #[tokio::test]
+async fn datafusions_lines_name_tables_constants_and_functions() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let grouped = "SELECT b, SUM(c) FROM many WHERE b LIKE '%3%' AND c > 7 AND b <> 'it''s' GROUP BY b ORDER BY 2 DESC LIMIT 3";
+    let tree = c.value(&format!("EXPLAIN FORMAT=TREE {grouped}")).await;
+    for part in ["(many.b like '%3%')", "(many.c > 7)", "(many.b <> 'it''s')", "sum(many.c)", "Sort: sum(many.c) DESC, limit input to 3 row(s) per chunk"] {
+        assert!(tree.contains(part), "{part}: {tree}");
+    }
+    assert!(!tree.contains('#') && !tree.contains("agg") && !tree.contains("key"), "{tree}");
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT x.id, y.id FROM many x JOIN many y ON y.c = x.c AND y.id <> x.a WHERE x.b = 'b3'").await;
+    assert!(tree.contains("Inner hash join (") && [", extra conditions: (y.id <> x.a)", ", extra conditions: (x.a <> y.id)"].iter().any(|part| tree.contains(part)) && tree.contains("-> Hash\n"), "{tree}");
+    assert!(tree.contains("(x.b = 'b3')"), "{tree}");
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT id, RANK() OVER (PARTITION BY b ORDER BY c DESC) FROM many").await;
+    assert!(tree.contains("Window aggregate: rank() OVER (PARTITION BY many.b ORDER BY many.c DESC)"), "{tree}");
+}
+
+#[tokio::test]
 async fn what_writes_shows_how_it_finds_its_rows() {
     let server = Server::new();
     let mut c = many(&server).await;
@@ -176,15 +212,23 @@ async fn what_writes_shows_how_it_finds_its_rows() {
     let subquery = c.rows("EXPLAIN UPDATE t SET c = (SELECT MAX(z) FROM u WHERE u.a = t.a) WHERE a = 1").await;
     assert_eq!(subquery.iter().map(|row| format!("{} {} {} {}", row[0], row[1], row[2], row[8])).collect::<Vec<_>>(), ["1 UPDATE t const", "2 DEPENDENT SUBQUERY u d.t.a"]);
     let tree = c.value("EXPLAIN FORMAT=TREE UPDATE many SET c = 1 WHERE id = 5 AND c = 2").await;
-    assert_eq!(tree, "-> UPDATE many\n    -> Filter: ((`d`.`many`.`id` = 5) and (`d`.`many`.`c` = 2))  (cost=0.10 rows=1)\n        -> Single-row index lookup on many using PRIMARY  (cost=0.10 rows=1)\n");
+    assert_eq!(tree, "-> UPDATE many\n    -> Filter: ((many.id = 5) and (many.c = 2))  (cost=0.10 rows=1)\n        -> Single-row index lookup on many using PRIMARY (id=5)  (cost=0.10 rows=1)\n");
     let tree = c.value("EXPLAIN FORMAT=TREE DELETE FROM many WHERE c = 1 ORDER BY id LIMIT 2").await;
     let expected = [
         "-> DELETE many",
-        "    -> Sort  (cost=50.00 rows=50)",
-        "        -> Filter: (`d`.`many`.`c` = 1)  (cost=50.00 rows=50)",
+        "    -> Sort: many.id, limit input to 2 row(s) per chunk  (cost=50.00 rows=50)",
+        "        -> Filter: (many.c = 1)  (cost=50.00 rows=50)",
         "            -> Table scan on many  (cost=50.00 rows=500)",
     ];
     assert_eq!(tree.lines().collect::<Vec<_>>(), expected);
+    let before = c.value("EXPLAIN FORMAT=TREE DELETE FROM t WHERE c IN (SELECT z FROM u)").await;
+    assert!(before.starts_with("-> DELETE t\n    -> Filter: (t.c in (subquery))") && before.contains("\n-> Subquery: "), "{before}");
+    for changed in ["DELETE FROM t", "UPDATE t SET c = 1"] {
+        let joined = c.value(&format!("EXPLAIN FORMAT=TREE {changed} WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)")).await;
+        assert!(joined.contains("semijoin") && (joined.contains("(u.a = t.a)") || joined.contains("(t.a = u.a)")), "{joined}");
+    }
+    let computed = c.value("EXPLAIN FORMAT=TREE UPDATE t SET c = (SELECT MAX(z) FROM u WHERE u.a = t.a)").await;
+    assert!(computed.starts_with("-> UPDATE t\n") && computed.contains("max(u.z)"), "{computed}");
     let paths = ["ordering_operation/using_filesort", "ordering_operation/table/delete", "ordering_operation/table/access_type"];
     assert_eq!(at(&mut c, "DELETE FROM many WHERE c = 1 ORDER BY b LIMIT 2", &paths).await, ["true", "true", r#""ALL""#]);
     assert_eq!(at(&mut c, "UPDATE t SET c = (SELECT MAX(z) FROM u)", &["update_value_subqueries/0/query_block/select_id"]).await, ["2"]);
@@ -300,6 +344,18 @@ async fn a_note_shows_what_names_mean() {
         (
             "SELECT 1",
             "/* select#1 */ select 1 AS `1`",
+        ),
+        (
+            "SELECT /*+ QB_NAME(q) NO_BNL(@q n) NO_ICP(n kn) MAX_EXECUTION_TIME(9000) */ n.a FROM t JOIN n",
+            "/* select#1 */ select /*+ QB_NAME(`q`) MAX_EXECUTION_TIME(9000) NO_BNL(`n`@`q`) NO_ICP(`n`@`q` `kn`) */ `d`.`n`.`a` AS `a` from `d`.`t` join `d`.`n`",
+        ),
+        (
+            "SELECT /*+ JOIN_PREFIX(n) SEMIJOIN(FIRSTMATCH) BKA(n, t) MRR(n) */ n.a FROM t, n",
+            "/* select#1 */ select /*+ SEMIJOIN(@`select#1` FIRSTMATCH) JOIN_PREFIX(@`select#1` `n`) BKA(`n`@`select#1`) MRR(`n`@`select#1`) BKA(`t`@`select#1`) */ `d`.`n`.`a` AS `a` from `d`.`t` join `d`.`n`",
+        ),
+        (
+            "SELECT a FROM n UNION ALL SELECT /*+ NO_ICP(t) */ a FROM t",
+            "/* select#1 */ select /*+ NO_ICP(`t`@`select#2`) */ `d`.`n`.`a` AS `a` from `d`.`n` union all /* select#2 */ select `d`.`t`.`a` AS `a` from `d`.`t`",
         ),
     ];
     for (sql, note) in recorded {

@@ -384,3 +384,55 @@ async fn waits_for_rows_as_sys_shows_them() {
     assert_eq!((found.len(), &found[0][..], whole.as_str()), (1, &expected[..], statement));
     assert_eq!(c.rows("SELECT * FROM sys.innodb_lock_waits").await, table(""));
 }
+
+#[tokio::test]
+async fn the_servers_own_tables_are_listed() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let listed = "SELECT CONCAT_WS(' ', table_schema, table_name, table_type, engine) FROM information_schema.tables WHERE table_name IN ('user', 'innodb_lock_waits', 'threads') ORDER BY 1";
+    assert_eq!(c.rows(listed).await, [["mysql user BASE TABLE InnoDB"], ["performance_schema threads SYSTEM VIEW"], ["sys innodb_lock_waits VIEW"]]);
+    let columns = "SELECT COUNT(*) > 40, COUNT(*) = SUM(table_schema = 'mysql') FROM information_schema.columns WHERE table_schema = 'mysql' AND table_name = 'user'";
+    assert_eq!(c.rows(columns).await, table("1 1"));
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT, KEY (v))").await;
+    c.ok("INSERT INTO t (v) VALUES (1), (2)").await;
+    let space = "SELECT name, row_format, file_size >= 32768, file_size = allocated_size FROM information_schema.innodb_tablespaces WHERE name = 'd/t'";
+    assert_eq!(c.rows(space).await, table("d/t Dynamic 1 1"));
+    let stats = "SELECT stats_initialized, num_rows, clust_index_size > 0, other_index_size > 0, autoinc FROM information_schema.innodb_tablestats WHERE name = 'd/t'";
+    assert_eq!(c.rows(stats).await, table("Initialized 2 1 1 3"));
+    let pool = "SELECT pool_size = free_buffers + database_pages, pool_size > 0, number_pages_get > number_pages_read, hit_rate > 0, number_pages_created > 0 FROM information_schema.innodb_buffer_pool_stats";
+    assert_eq!(c.rows(pool).await, table("1 1 1 1 1"));
+    assert!(c.rows("SELECT * FROM mysql.slave_master_info").await.is_empty() && c.rows("SELECT * FROM mysql.gtid_executed").await.is_empty());
+}
+
+#[tokio::test]
+async fn tables_tell_when_their_rows_were_changed() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("CREATE TABLE u (id INT PRIMARY KEY, v INT)").await;
+    let changed = "SELECT table_name, update_time >= create_time FROM information_schema.tables WHERE table_schema = 'd' ORDER BY 1";
+    assert_eq!(c.rows(changed).await, table("t NULL|u NULL"));
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (1, 1)").await;
+    assert_eq!(c.rows(changed).await, table("t NULL|u NULL"));
+    c.ok("COMMIT").await;
+    assert_eq!(c.rows(changed).await, table("t 1|u NULL"));
+    c.ok("INSERT INTO u VALUES (1, 1)").await;
+    let status = c.rows("SHOW TABLE STATUS").await;
+    assert!(status.iter().all(|row| row[12] >= row[11] && row[12] != "NULL"), "{status:?}");
+}
+
+#[tokio::test]
+async fn an_update_in_place_is_a_change() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1)").await;
+    let changed = |server: &Server| server.instance.database().catalog().table("d", "t").unwrap().changed_at().unwrap();
+    let before = changed(&server);
+    while std::time::SystemTime::now() <= before + std::time::Duration::from_micros(1) {
+        tokio::task::yield_now().await;
+    }
+    c.ok("UPDATE t SET v = 2").await;
+    assert!(changed(&server) > before);
+}

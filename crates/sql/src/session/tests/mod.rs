@@ -1,11 +1,13 @@
 //! Statements end to end, on a database in a temporary directory.
 
 mod auto_lock;
+mod backup;
 mod binlog;
 mod checks;
 mod columns;
 mod ddl;
 mod depth;
+mod event_runs;
 mod explain;
 mod dml;
 mod foreign_keys;
@@ -23,6 +25,7 @@ mod parallel;
 mod parallel_insert;
 mod prepared;
 mod privileges;
+mod functions;
 mod procedures;
 mod progress;
 mod replay;
@@ -30,6 +33,7 @@ mod row_locks;
 mod temporary;
 mod tpch;
 mod transactions;
+mod triggers;
 mod views;
 mod waits;
 

@@ -356,6 +356,51 @@ async fn sessions_begin_with_the_default_roles() {
     assert_eq!(root.rows("SELECT user FROM mysql.user WHERE account_locked = 'Y' ORDER BY 1").await, [["r"], ["s"]]);
 }
 
+/// What a routine has bound for its caller is not for who has the connection later.
+#[tokio::test]
+async fn routines_are_bound_anew_for_another_account() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)").await;
+    root.ok("INSERT INTO t VALUES (1, 1)").await;
+    root.ok("CREATE PROCEDURE p() SQL SECURITY INVOKER UPDATE d.t SET a = a + 1 WHERE id = 1").await;
+    root.ok("CREATE USER u@localhost, w@localhost").await;
+    root.ok("GRANT EXECUTE ON d.* TO u@localhost, w@localhost").await;
+    root.ok("GRANT SELECT, UPDATE ON d.t TO u@localhost").await;
+    let mut u = server.connect_as("u");
+    for _ in 0..3 {
+        u.ok("CALL d.p()").await;
+    }
+    let client = ClientInfo { user: "w".into(), account_user: "w".into(), ..u.session.state.client.clone() };
+    u.session.change_user(client).await.unwrap();
+    assert_eq!(u.error("CALL d.p()").await.0, 1142);
+    assert_eq!(root.value("SELECT a FROM t").await, "4");
+}
+
+/// A trigger acts as its definer, whose rights may change between its rows' statements.
+#[tokio::test]
+async fn triggers_follow_what_their_definer_may_do() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (a INT)").await;
+    root.ok("CREATE TABLE log (a INT)").await;
+    root.ok("CREATE USER u@localhost, w@localhost").await;
+    root.ok("GRANT SELECT, INSERT ON d.t TO u@localhost").await;
+    root.ok("GRANT SELECT, TRIGGER ON d.t TO w@localhost").await;
+    root.ok("GRANT INSERT ON d.log TO w@localhost").await;
+    root.ok("CREATE DEFINER = w@localhost TRIGGER g AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)").await;
+    let mut u = server.connect_as("u");
+    for _ in 0..3 {
+        u.ok("INSERT INTO d.t VALUES (1), (2)").await;
+        assert_eq!(u.error("INSERT INTO d.log VALUES (1)").await.0, 1142);
+    }
+    root.ok("REVOKE INSERT ON d.log FROM w@localhost").await;
+    assert_eq!(u.error("INSERT INTO d.t VALUES (3)").await.0, 1142);
+    root.ok("GRANT INSERT ON d.log TO w@localhost").await;
+    u.ok("INSERT INTO d.t VALUES (4)").await;
+    assert_eq!(root.value("SELECT COUNT(*) FROM log").await, "7");
+}
+
 /// As in MySQL 8.0.12.
 #[tokio::test]
 async fn an_active_role_counts_while_the_account_has_it() {

@@ -122,10 +122,12 @@ async fn the_latest_deadlock() {
         "\nUPDATE t SET k = 2 WHERE id = 20\n",
         " lock_mode X locks rec but not gap waiting\nRecord lock, data 20\n",
         "of table `d`.`t` trx id",
-        "\n*** WE ROLL BACK TRANSACTION (",
+        "\n*** WE ROLL BACK TRANSACTION (2)\n",
     ] {
         assert!(status.contains(part), "{part:?} is missing in {status}");
     }
+    // Who has closed the circle comes last.
+    assert!(status.find("WHERE id = 20\n") < status.find("WHERE id = 10\n"), "{status}");
 }
 
 /// Sections and lines that tools look for, in InnoDB's order.

@@ -156,8 +156,8 @@ async fn every_operator_of_the_fast_path_is_measured() {
     let expected = [
         "-> Fast path | rows=1 loops=1",
         "    -> Project: t.id | rows=1 loops=1",
-        "        -> Limit/Offset: 1/0 | rows=1 loops=1",
-        "            -> Sort:  DESC | rows=2 loops=1",
+        "        -> Limit: 1 row(s) | rows=1 loops=1",
+        "            -> Sort: t.v DESC | rows=2 loops=1",
         "                -> Project: t.id, t.v | rows=2 loops=1",
         "                    -> Filter: (t.v >= 2) | rows=2 loops=1",
         "                        -> Table scan on t | rows=3 loops=1",
@@ -170,16 +170,16 @@ async fn every_operator_of_the_fast_path_is_measured() {
         "    -> Nested loop inner join | rows=2 loops=1",
         "        -> Table scan on t | rows=3 loops=1",
         "        -> Filter: (u.w > 10) | rows=1 loops=3",
-        "            -> Index lookup on u using kt | rows=1 loops=3",
+        "            -> Index lookup on u using kt (t=t.id) | rows=1 loops=3",
     ];
     assert_eq!(tree(&joined), expected);
     // Rows without a match go on, too.
     let outer = tree(&analyze(&mut c, "SELECT COUNT(*), MAX(u.w) FROM t LEFT JOIN u ON u.t = t.id WHERE t.id > 0").await);
-    for line in ["Aggregate: count(*), max(u.w) | rows=1 loops=1", "Nested loop left join | rows=4 loops=1", "Index lookup on u using kt | rows=1 loops=3"] {
+    for line in ["Aggregate: count(*), max(u.w) | rows=1 loops=1", "Nested loop left join | rows=4 loops=1", "Index lookup on u using kt (t=t.id) | rows=1 loops=3"] {
         assert!(outer.iter().any(|shown| shown.trim_start().strip_prefix("-> ") == Some(line)), "{line}: {outer:#?}");
     }
     let none = tree(&analyze(&mut c, "SELECT u.w FROM t STRAIGHT_JOIN u ON u.t = t.id WHERE t.v > 9").await);
-    assert!(none.iter().any(|line| line.trim_start() == "-> Index lookup on u using kt | never"), "{none:#?}");
+    assert!(none.iter().any(|line| line.trim_start() == "-> Index lookup on u using kt (t=t.id) | never"), "{none:#?}");
 }
 
 #[tokio::test]
@@ -190,8 +190,8 @@ async fn every_operator_on_datafusion_is_measured() {
     let lines = tree(&analyze(&mut c, "SELECT id FROM t WHERE v >= 2 ORDER BY v DESC LIMIT 1").await);
     let expected = [
         "-> Serial execute (cost below parallel_cost_threshold) | rows=1 loops=1",
-        "    -> Sort: v DESC, limit input to 1 row(s) per chunk | rows=1 loops=1",
-        "        -> Filter: (v >= 2) | rows=2 loops=1",
+        "    -> Sort: t.v DESC, limit input to 1 row(s) per chunk | rows=1 loops=1",
+        "        -> Filter: (t.v >= 2) | rows=2 loops=1",
         "            -> Table scan on t | rows=3 loops=1",
     ];
     assert_eq!(lines, expected);
@@ -214,7 +214,7 @@ async fn every_operator_on_datafusion_is_measured() {
     for line in ["-> Materialize CTE c if needed | rows=3 loops=1", "-> Table scan on u | rows=4 loops=1", "-> Table scan on q | rows=3 loops=1"] {
         assert!(lines.iter().any(|shown| shown.trim_start() == line), "{line}: {lines:#?}");
     }
-    assert!(lines.iter().all(|line| !line.ends_with(" | ") || line.contains("printed elsewhere")), "{lines:#?}");
+    assert!(lines.iter().all(|line| !line.ends_with(" | ") || line.contains("printed elsewhere") || line.contains("-> Hash")), "{lines:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -235,7 +235,7 @@ async fn rows_of_workers_are_summed_up() {
     assert!(helped.is_some_and(|ms| ms > 0.0), "{lines:#?}");
     // In order, each piece of the scan is some worker's.
     let shown = tree(&analyze(&mut c, "SELECT id, v FROM many WHERE k = 3").await);
-    let expected = ["-> Parallel execute (2 workers)", "    -> Gather rows in order", "        -> Filter: (k = 3)"].map(|line| format!("{line} | rows=714 loops=1"));
+    let expected = ["-> Parallel execute (2 workers)", "    -> Gather rows in order", "        -> Filter: (many.k = 3)"].map(|line| format!("{line} | rows=714 loops=1"));
     assert_eq!(shown[..3], expected);
     assert_eq!(shown[3..], ["            -> PQblock scan on many | rows=5000 loops=1"]);
 }
@@ -247,11 +247,11 @@ async fn what_finds_the_rows_of_a_change_is_measured() {
     c.ok("CREATE TABLE s (id INT PRIMARY KEY, v INT)").await;
     let expected = [
         "-> UPDATE t | rows=1 loops=1",
-        "    -> Filter: ((`d`.`t`.`id` >= 2) and (`d`.`t`.`v` > 2)) | rows=1 loops=1",
+        "    -> Filter: ((t.id >= 2) and (t.v > 2)) | rows=1 loops=1",
         "        -> Index range scan on t using PRIMARY | rows=2 loops=1",
     ];
     assert_eq!(tree(&analyze(&mut c, "UPDATE t SET v = 9 WHERE id >= 2 AND v > 2").await), expected);
-    let expected = ["-> DELETE u | rows=2 loops=1", "    -> Sort | rows=2 loops=1", "        -> Filter: (`d`.`u`.`w` > 10) | rows=3 loops=1", "            -> Table scan on u | rows=4 loops=1"];
+    let expected = ["-> DELETE u | rows=2 loops=1", "    -> Sort: u.w DESC, limit input to 2 row(s) per chunk | rows=2 loops=1", "        -> Filter: (u.w > 10) | rows=3 loops=1", "            -> Table scan on u | rows=4 loops=1"];
     assert_eq!(tree(&analyze(&mut c, "DELETE FROM u WHERE w > 10 ORDER BY w DESC LIMIT 2").await), expected);
     let copied = tree(&analyze(&mut c, "INSERT INTO s SELECT * FROM t").await);
     assert_eq!(copied, ["-> Insert into s | rows=3 loops=1", "    -> Copy of the rows of t | rows=3 loops=1"]);

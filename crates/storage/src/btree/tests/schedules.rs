@@ -1,9 +1,11 @@
 //! A small tree under shuttle's schedules: every latch and atomic is a place where another thread may run.
 //! `cargo test -p highkey-storage --features shuttle btree::tests::schedules`.
 
-use super::super::{BTree, Cursor, Direction, LeafScan};
+use super::super::{BTree, BatchRows, Cursor, Decision, Direction, LeafScan, Place};
 use super::{checked, create, open, options};
+use crate::buffer::Writer;
 use crate::disk::{SimConfig, SimDisk};
+use crate::ids::TxnId;
 use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::sync::{Arc, thread};
@@ -71,6 +73,32 @@ fn insert(tree: &BTree, rows: impl Iterator<Item = u64>) -> BTreeSet<u64> {
     rows.inspect(|row| _ = tree.put(&mut cursor, &key(*row), &ROW).unwrap()).collect()
 }
 
+struct Batch(Vec<[u8; 8]>);
+
+impl BatchRows for Batch {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn key(&self, row: usize) -> &[u8] {
+        &self.0[row]
+    }
+    fn value(&self, _: usize) -> &[u8] {
+        &ROW
+    }
+}
+
+/// Ascending rows, as a batch.
+fn insert_batch(tree: &BTree, rows: impl Iterator<Item = u64>) -> BTreeSet<u64> {
+    let inserted: Vec<u64> = rows.collect();
+    let rows = Batch(inserted.iter().map(|row| key(*row)).collect());
+    let (mut cursor, mut at) = (Cursor::new(), 0);
+    while at < rows.len() {
+        let put = |_, _: &Place, _: &mut Vec<u8>| Decision::Put { txn: TxnId(1), flags: 0 };
+        at += tree.modify_batch(&mut cursor, &rows, at..rows.len(), Writer::System, put).unwrap().done;
+    }
+    inserted.into_iter().collect()
+}
+
 /// Inserts rows and takes them away again, which splits and merges.
 fn come_and_go(tree: &BTree, rows: std::ops::Range<u64>) -> BTreeSet<u64> {
     insert(tree, rows.clone());
@@ -126,6 +154,12 @@ fn scans_across_merges() {
 #[test]
 fn splits_against_merges() {
     check(4, vec![|tree| come_and_go(tree, 101..107), |tree| come_and_go(tree, 131..137), |tree| insert(tree, 120..124)]);
+}
+
+#[test]
+fn batches_across_splits_and_merges() {
+    check(8, vec![|tree| insert_batch(tree, (50..800).step_by(100)), |tree| insert_batch(tree, (60..800).step_by(100)), |tree| come_and_go(tree, 301..306)]);
+    check_in(8, true, vec![compact, |tree| insert_batch(tree, (60..800).step_by(100))]);
 }
 
 #[test]

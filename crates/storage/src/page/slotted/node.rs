@@ -2,6 +2,10 @@
 
 use super::layout::*;
 use super::read::{self, Checked, Corrupt, PageBytes, Range, Slot};
+use crate::prefetch::{LINE, prefetch_line};
+
+/// Cache lines below the heap that a record of 100 to 200 bytes goes to.
+const ROOM_LINES: usize = 3;
 
 /// A tree page, leaf or inner, under a latch.
 #[derive(Clone, Copy)]
@@ -158,6 +162,16 @@ impl<'a> Node<'a> {
     /// Bytes between the slots and the heap.
     pub fn gap(self) -> usize {
         (self.0.u16(HEAP_TOP) as usize).min(PAGE_SIZE).saturating_sub(HEADER_SIZE + self.len() * SLOT_SIZE)
+    }
+    /// Lets the processor fetch meanwhile what the next record, unless it is long, is written to.
+    #[inline]
+    pub fn prefetch_room(self) {
+        let top = self.0.u16(HEAP_TOP) as usize;
+        for line in 0..ROOM_LINES {
+            if let Some(byte) = self.0.get(top.saturating_sub(1 + line * LINE)) {
+                prefetch_line(byte);
+            }
+        }
     }
     /// Bytes in use, header and fences included.
     pub fn used(self) -> usize {

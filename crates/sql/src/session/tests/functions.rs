@@ -1,0 +1,173 @@
+//! Stored functions, as far as golden answers cannot show it: KILL, the account that they run as, privileges, the binary log, threads.
+
+use std::time::Duration;
+
+use super::{Client, Server, table};
+use crate::session::{ClientInfo, Interruption, Session};
+
+async fn user(server: &Server) -> Client {
+    let info = ClientInfo {
+        connection_id: server.instance.next_connection_id(),
+        user: "u".into(),
+        client_host: "localhost".into(),
+        account_user: "u".into(),
+        account_host: "localhost".into(),
+        ..ClientInfo::default()
+    };
+    Client { session: Session::new(server.instance.clone(), info) }
+}
+
+#[tokio::test]
+async fn rights_are_the_definers_or_the_invokers() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE secret (a INT)").await;
+    root.ok("INSERT INTO secret VALUES (42)").await;
+    root.ok("CREATE FUNCTION lent() RETURNS INT RETURN (SELECT a FROM secret)").await;
+    root.ok("CREATE FUNCTION own() RETURNS INT SQL SECURITY INVOKER RETURN (SELECT a FROM secret)").await;
+    root.ok("CREATE FUNCTION who() RETURNS VARCHAR(100) RETURN CONCAT(USER(), ' ', CURRENT_USER())").await;
+    root.ok("CREATE PROCEDURE lent() SET @p = 1").await;
+    root.ok("CREATE USER u@localhost").await;
+    let mut client = user(&server).await;
+    assert_eq!(client.error("SELECT d.lent()").await, (1370, "execute command denied to user 'u'@'localhost' for routine 'd.lent'".into()));
+    assert_eq!(client.error("SELECT d.nosuch()").await.0, 1370);
+    root.ok("GRANT EXECUTE ON FUNCTION d.lent TO u@localhost").await;
+    root.ok("GRANT EXECUTE ON FUNCTION d.own TO u@localhost").await;
+    root.ok("GRANT EXECUTE ON FUNCTION d.who TO u@localhost").await;
+    assert_eq!(client.value("SELECT d.lent()").await, "42");
+    assert_eq!(client.value("SELECT d.who()").await, "u@localhost root@localhost");
+    assert_eq!(client.error("SELECT d.own()").await.0, 1142);
+    // The invoker of a function inside of a function is who that one runs as, in its queries too.
+    let seen = "SELECT COUNT(*) INTO v FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd' AND TABLE_NAME = 'secret'";
+    root.ok(&format!("CREATE FUNCTION seen() RETURNS INT SQL SECURITY INVOKER BEGIN DECLARE v INT; {seen}; RETURN v; END")).await;
+    root.ok("CREATE FUNCTION lent_seen() RETURNS INT RETURN seen()").await;
+    root.ok("GRANT EXECUTE ON FUNCTION d.seen TO u@localhost").await;
+    root.ok("GRANT EXECUTE ON FUNCTION d.lent_seen TO u@localhost").await;
+    assert_eq!(client.rows("SELECT d.seen(), d.lent_seen(), d.seen()").await, table("0 1 0"));
+    // A procedure of the same name is another routine.
+    assert_eq!(client.error("CALL d.lent()").await.0, 1370);
+    assert_eq!(client.error("DROP FUNCTION d.lent").await.0, 1370);
+    assert_eq!(client.error("CREATE FUNCTION d.mine() RETURNS INT RETURN 1").await.0, 1044);
+    let grants = root.rows("SHOW GRANTS FOR u@localhost").await;
+    assert!(grants.contains(&vec!["GRANT EXECUTE ON FUNCTION `d`.`lent` TO `u`@`localhost`".to_owned()]), "{grants:?}");
+    root.ok("REVOKE EXECUTE ON FUNCTION d.lent FROM u@localhost").await;
+    assert_eq!(client.error("SELECT d.lent()").await.0, 1370);
+    root.ok("GRANT CREATE ROUTINE ON d.* TO u@localhost").await;
+    client.ok("CREATE FUNCTION d.mine() RETURNS INT RETURN 7").await;
+    assert_eq!(client.value("SELECT d.mine()").await, "7");
+    client.ok("DROP FUNCTION d.mine").await;
+}
+
+#[tokio::test]
+async fn what_is_dropped_or_altered_is_another_one_at_once() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    a.ok("INSERT INTO t VALUES (1), (2)").await;
+    a.ok("CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x").await;
+    b.ok("PREPARE s FROM 'SELECT a FROM t WHERE a = f(1)'").await;
+    b.ok("PREPARE i FROM 'INSERT INTO t VALUES (f(9))'").await;
+    for _ in 0..3 {
+        assert_eq!(b.rows("EXECUTE s").await, table("1"));
+    }
+    a.ok("DROP FUNCTION f").await;
+    assert_eq!(b.error("EXECUTE s").await, (1305, "FUNCTION d.f does not exist".into()));
+    a.ok("CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1").await;
+    assert_eq!(b.rows("EXECUTE s").await, table("2"));
+    b.ok("EXECUTE i").await;
+    assert_eq!(b.rows("SELECT MAX(a) FROM t").await, table("10"));
+    b.ok("CREATE VIEW v AS SELECT a FROM t WHERE f(a) < 100 WITH CHECK OPTION").await;
+    b.ok("PREPARE c FROM 'INSERT INTO v VALUES (?)'").await;
+    for n in 20..23 {
+        b.ok(&format!("SET @n = {n}")).await;
+        b.ok("EXECUTE c USING @n").await;
+    }
+    a.ok("DROP FUNCTION f").await;
+    a.ok("CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 100").await;
+    b.ok("SET @n = 23").await;
+    assert_eq!(b.error("EXECUTE c USING @n").await.0, 1369);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_ends_a_function_whatever_its_handlers_say() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE FUNCTION f() RETURNS INT BEGIN DECLARE i INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; WHILE TRUE DO SET i = 1; END WHILE; RETURN 1; END").await;
+    let process = client.session.process().clone();
+    let killer = tokio::spawn(async move {
+        while process.snapshot().command != "Query" {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        process.interrupt(Interruption::Query);
+    });
+    assert_eq!(client.error("SELECT f()").await.0, 1317);
+    killer.await.unwrap();
+    assert_eq!(client.value("SELECT 1").await, "1");
+}
+
+#[tokio::test]
+async fn all_threads_of_a_query_call_functions() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    client.ok("INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n WHERE a < 700) SELECT a, a % 7 FROM n").await;
+    client.ok("CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC BEGIN DECLARE s, i INT DEFAULT 0; WHILE i < x DO SET i = i + 1, s = s + i; END WHILE; RETURN s; END").await;
+    client.ok("CREATE FUNCTION counted(x INT) RETURNS INT DETERMINISTIC RETURN (SELECT COUNT(*) FROM t i WHERE i.b = x)").await;
+    client.ok("CREATE FUNCTION asks(x INT) RETURNS INT NO SQL BEGIN IF x > 2 THEN SIGNAL SQLSTATE '45000'; END IF; SET @asked = @asked + 1; RETURN 1; END").await;
+    for executor in ["AUTO", "FAST", "DATAFUSION"] {
+        client.ok(&format!("SET highkey_executor = {executor}")).await;
+        assert_eq!(client.rows("SELECT SUM(f(b)), COUNT(*) FROM t WHERE f(b) > 3").await, table("5200 400"), "{executor}");
+        assert_eq!(client.rows("SELECT a, counted(b) FROM t WHERE a < 3 ORDER BY a").await, table("1 100|2 100"), "{executor}");
+        assert_eq!(client.rows("SELECT b, SUM(f(b)) FROM t GROUP BY b ORDER BY SUM(f(b)) DESC LIMIT 1").await, table("6 2100"), "{executor}");
+        // Of rows that the conditions before it decide none is asked.
+        for (condition, rows) in [("b < 3 AND asks(b) = 1", "300"), ("b > 2 OR asks(b) = 1", "700"), ("b < 3 AND asks(b) = 1 AND (a > 7 OR counted(b) = 100)", "300")] {
+            client.ok("SET @asked = 0").await;
+            assert_eq!(client.value(&format!("SELECT COUNT(*) FROM t WHERE {condition}")).await, rows, "{executor} {condition}");
+            assert_eq!(client.value("SELECT @asked").await, "300", "{executor} {condition}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_without_a_row_are_made_before() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    client.ok("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").await;
+    client.ok("CREATE FUNCTION of_b(x INT) RETURNS INT DETERMINISTIC READS SQL DATA RETURN (SELECT a FROM t WHERE b = x)").await;
+    client.ok("CREATE FUNCTION several(x INT) RETURNS INT DETERMINISTIC READS SQL DATA BEGIN DECLARE v INT; SELECT a INTO v FROM t; RETURN v; END").await;
+    assert_eq!(client.rows("SELECT b FROM t WHERE a = of_b(20)").await, table("20"));
+    assert_eq!(client.rows("SELECT a, (SELECT i.b FROM t i WHERE i.a = of_b(30)) FROM t WHERE a < of_b(of_b(20) * 10) + 1 ORDER BY a").await, table("1 30|2 30"));
+    // One that fails is an error if some row needs it.
+    assert_eq!(client.rows("SELECT several(1) FROM t WHERE a < 0").await, Vec::<Vec<String>>::new());
+    assert_eq!(client.error("SELECT several(1) FROM t WHERE a < 2").await.0, 1172);
+}
+
+#[tokio::test]
+async fn a_function_reads_as_its_statement_does() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    a.ok("CREATE TABLE u (a INT PRIMARY KEY, b INT)").await;
+    a.ok("INSERT INTO t VALUES (1, 10), (2, 20)").await;
+    a.ok("CREATE FUNCTION f() RETURNS INT BEGIN DECLARE v INT; SELECT SUM(b) INTO v FROM t; RETURN v; END").await;
+    a.ok("CREATE FUNCTION up_to(x INT) RETURNS INT RETURN (SELECT MAX(b) FROM t WHERE a <= x)").await;
+    a.ok("START TRANSACTION").await;
+    assert_eq!(a.value("SELECT f()").await, "30");
+    b.ok("INSERT INTO t VALUES (3, 30)").await;
+    assert_eq!(b.value("SELECT f()").await, "60");
+    assert_eq!(a.value("SELECT f()").await, "30");
+    a.ok("UPDATE t SET b = 11 WHERE a = 1").await;
+    assert_eq!(a.value("SELECT f()").await, "31");
+    a.ok("INSERT INTO u VALUES (1, f()), (2, f() + 1)").await;
+    a.ok("UPDATE u SET b = b + f() WHERE b <= f()").await;
+    assert_eq!(a.rows("SELECT * FROM u ORDER BY a").await, table("1 62|2 32"));
+    a.ok("INSERT INTO u VALUES (2, 0) ON DUPLICATE KEY UPDATE b = up_to(a)").await;
+    assert_eq!(a.rows("SELECT * FROM u ORDER BY a").await, table("1 62|2 20"));
+    // What it reads may not be changed by who calls it.
+    assert_eq!(a.error("UPDATE t SET b = f()").await.0, 1235);
+    assert_eq!(a.error("INSERT INTO t VALUES (9, f())").await.0, 1235);
+    assert_eq!(a.error("DELETE FROM t WHERE b = f()").await.0, 1235);
+    a.ok("ROLLBACK").await;
+    assert_eq!(a.value("SELECT f()").await, "60");
+}

@@ -1,0 +1,76 @@
+//! Triggers, as far as golden answers cannot show it: turns, KILL, files, what the session is behind a body that failed.
+
+use std::time::Duration;
+
+use super::{Collector, Server, table};
+use crate::session::Interruption;
+
+/// A statement of a body has the turn of the statement that it runs inside of.
+#[tokio::test]
+async fn bodies_need_no_turn_of_their_own() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("CREATE TABLE log (a INT, n INT)").await;
+    c.ok("CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW INSERT INTO log SELECT NEW.a, COUNT(*) FROM t").await;
+    c.ok("SET GLOBAL innodb_thread_concurrency = 1").await;
+    c.ok("INSERT INTO t VALUES (1), (2)").await;
+    c.ok("SET GLOBAL innodb_thread_concurrency = 0").await;
+    assert_eq!(c.rows("SELECT a, n FROM log ORDER BY a").await, table("1 1|2 2"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_ends_a_body_and_its_statement() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; WHILE NEW.a = 2 DO SET @i = 1; END WHILE; END").await;
+    let process = c.session.process().clone();
+    let killer = tokio::spawn(async move {
+        while process.snapshot().command != "Query" {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        process.interrupt(Interruption::Query);
+    });
+    assert_eq!(c.error("INSERT INTO t VALUES (1), (2)").await.0, 1317);
+    killer.await.unwrap();
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0");
+}
+
+#[tokio::test]
+async fn rows_of_a_file_run_triggers() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10) NOT NULL, c INT)").await;
+    c.ok("CREATE TABLE log (a INT)").await;
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.c = NEW.a * 10, NEW.b = IFNULL(NEW.b, 'none')").await;
+    c.ok("CREATE TRIGGER h AFTER DELETE ON t FOR EACH ROW INSERT INTO log VALUES (OLD.a)").await;
+    let mut load = async |how: &str, file: &[u8]| {
+        let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
+        c.session.execute(format!("LOAD DATA LOCAL INFILE 'x' {how} INTO TABLE t (a, b)").as_bytes(), &mut sink).await.unwrap();
+        let mut told = c.rows("SELECT a, b, c FROM t ORDER BY a").await;
+        told.extend(c.rows("SELECT a FROM log").await);
+        told
+    };
+    assert_eq!(load("", b"1\tx\n2\t\\N\n").await, table("1 x 10|2 none 20"));
+    assert_eq!(load("REPLACE", b"2\ty\n3\tz\n").await, table("1 x 10|2 y 20|3 z 30|2"));
+}
+
+/// What was put aside for a body that failed is there again.
+#[tokio::test]
+async fn the_session_is_as_before_behind_a_body() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE DATABASE e").await;
+    c.ok("CREATE TABLE e.t (a INT PRIMARY KEY, b INT)").await;
+    c.ok("SET sql_mode = ''").await;
+    c.ok("CREATE TRIGGER e.g BEFORE INSERT ON e.t FOR EACH ROW BEGIN SET @where = CONCAT(DATABASE(), ' ', @@sql_mode = ''); IF NEW.a = 2 THEN SIGNAL SQLSTATE '45000'; END IF; END").await;
+    c.ok("SET sql_mode = DEFAULT").await;
+    c.ok("PREPARE s FROM 'INSERT INTO e.t VALUES (?, ? + 1), (? + 1, ?)'").await;
+    c.ok("SET @a = 5, @b = 1").await;
+    c.ok("EXECUTE s USING @a, @b, @a, @a").await;
+    assert_eq!(c.error("EXECUTE s USING @b, @a, @b, @b").await, (1644, "Unhandled user-defined exception condition".to_owned()));
+    assert_eq!(c.rows("SELECT a, b FROM e.t ORDER BY a").await, table("5 2|6 5"));
+    assert_eq!(c.rows("SELECT DATABASE(), @@sql_mode <> ''").await, table("d 1"));
+    assert_eq!(c.value("SELECT @where").await, "e 1");
+}

@@ -1,0 +1,38 @@
+# COLLATE over columns that have indexes and keys of another collation.
+CREATE TABLE p (id INT PRIMARY KEY, a VARCHAR(20) COLLATE utf8mb4_bin NOT NULL, b INT, UNIQUE KEY (a));
+INSERT INTO p VALUES (1, 'a', 1), (2, 'A', 1), (3, 'b', 3), (4, 'B', 4), (5, 'c', 5), (6, 'C', 5);
+SELECT MIN(a), MAX(a) FROM p;
+SELECT MIN(a COLLATE utf8mb4_general_ci) = 'A' FROM p;
+SELECT LOWER(MAX(a COLLATE utf8mb4_general_ci)) FROM p;
+SELECT LOWER(MIN(x)) FROM (SELECT a COLLATE utf8mb4_general_ci x FROM p WHERE id > 0) q;
+SELECT LOWER(a COLLATE utf8mb4_general_ci) FROM p ORDER BY a COLLATE utf8mb4_general_ci LIMIT 3;
+SELECT a COLLATE utf8mb4_general_ci x, id FROM p ORDER BY x, id LIMIT 3;
+SELECT a COLLATE utf8mb4_general_ci x, id FROM p ORDER BY x DESC, id DESC LIMIT 3;
+SELECT LOWER(x) FROM (SELECT a COLLATE utf8mb4_general_ci x FROM p) q ORDER BY x LIMIT 3;
+SELECT LOWER(p.a) FROM p JOIN p q ON q.id = p.id ORDER BY p.a COLLATE utf8mb4_general_ci LIMIT 3;
+SELECT COUNT(*) FROM p GROUP BY a COLLATE utf8mb4_general_ci, b ORDER BY a COLLATE utf8mb4_general_ci, b;
+SELECT COUNT(*), MIN(b) FROM p GROUP BY a, a COLLATE utf8mb4_general_ci ORDER BY a COLLATE utf8mb4_general_ci, a;
+SELECT COUNT(*) FROM (SELECT DISTINCT a COLLATE utf8mb4_general_ci FROM p GROUP BY a) q;
+SELECT COUNT(*) FROM (SELECT DISTINCT a COLLATE utf8mb4_general_ci FROM p) q;
+SELECT COUNT(*) FROM (SELECT DISTINCT a FROM p GROUP BY a) q;
+SELECT b, COUNT(*) FROM p GROUP BY a ORDER BY a;
+SELECT b, COUNT(*) FROM p GROUP BY a COLLATE utf8mb4_general_ci;
+SELECT LENGTH(a COLLATE utf8mb4_general_ci) l FROM p GROUP BY a ORDER BY a;
+SELECT CONCAT(a COLLATE utf8mb4_general_ci, 'x') l FROM p GROUP BY a ORDER BY a;
+SELECT a FROM p GROUP BY a HAVING a COLLATE utf8mb4_general_ci = 'A' ORDER BY a;
+SELECT a FROM p GROUP BY a ORDER BY CONCAT(a, '') COLLATE utf8mb4_general_ci, a;
+SELECT a FROM p GROUP BY a, b ORDER BY MAX(a COLLATE utf8mb4_general_ci), a;
+SELECT CASE WHEN a COLLATE utf8mb4_general_ci = 'A' THEN 1 ELSE 2 END k, COUNT(*) FROM p GROUP BY CASE WHEN a COLLATE utf8mb4_general_ci = 'A' THEN 1 ELSE 2 END ORDER BY 1;
+SELECT DISTINCT a FROM p ORDER BY a COLLATE utf8mb4_general_ci, a;
+SELECT DISTINCT UPPER(a COLLATE utf8mb4_general_ci) x FROM p ORDER BY UPPER(a COLLATE utf8mb4_general_ci);
+SELECT a LIKE 'A' COLLATE utf8mb4_general_ci x, COUNT(*) FROM p GROUP BY a LIKE 'A' COLLATE utf8mb4_general_ci ORDER BY x;
+DROP TABLE p;
+# BETWEEN of which one bound is bytes.
+CREATE TABLE p (c VARCHAR(5) COLLATE utf8mb4_general_ci, KEY (c));
+INSERT INTO p VALUES ('a'), ('B'), ('c'), ('D');
+SELECT c FROM p WHERE c BETWEEN 'B' AND BINARY 'z' ORDER BY c;
+SELECT c FROM p WHERE c BETWEEN BINARY 'A' AND 'a' ORDER BY c;
+SELECT c FROM p WHERE c NOT BETWEEN 'C' AND BINARY 'a' ORDER BY c;
+SELECT c FROM p WHERE BINARY c BETWEEN 'B' AND 'a' ORDER BY c;
+SELECT c FROM p WHERE 'b' BETWEEN c AND BINARY 'z' ORDER BY c;
+DROP TABLE p;

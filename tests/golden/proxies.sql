@@ -1,0 +1,36 @@
+# PROXY as it is granted, shown and taken away; what dumps of grants contain.
+CREATE USER px_a, px_b, px_c;
+GRANT PROXY ON ''@'' TO 'root'@'localhost' WITH GRANT OPTION;
+GRANT PROXY ON px_a TO px_b;
+SHOW GRANTS FOR px_b;
+GRANT PROXY ON px_a TO px_c, px_b;
+GRANT PROXY ON ''@'' TO px_b;
+GRANT PROXY ON px_nobody@localhost TO px_c;
+CREATE ROLE px_r;
+GRANT px_r TO px_b;
+SHOW GRANTS FOR px_b;
+SHOW GRANTS FOR px_c;
+SELECT Host, User, Proxied_host, Proxied_user, With_grant FROM mysql.proxies_priv WHERE User LIKE 'px\_%' ORDER BY 2, 4;
+# MySQL 8.0.12 gives GRANT OPTION ON *.* with it, which SHOW GRANTS would show.
+CREATE USER px_e;
+GRANT PROXY ON px_a TO px_e WITH GRANT OPTION;
+SELECT Proxied_user, With_grant FROM mysql.proxies_priv WHERE User = 'px_e';
+REVOKE ALL PRIVILEGES, GRANT OPTION FROM px_e;
+SELECT Proxied_user, With_grant FROM mysql.proxies_priv WHERE User = 'px_e';
+GRANT PROXY ON px_a TO px_e;
+SELECT Proxied_user, With_grant FROM mysql.proxies_priv WHERE User = 'px_e';
+DROP USER px_e;
+REVOKE PROXY ON px_nobody FROM px_c;
+REVOKE PROXY ON px_nobody@localhost FROM px_c;
+REVOKE PROXY ON px_nobody@localhost FROM px_c;
+REVOKE PROXY ON px_a FROM px_nobody;
+GRANT PROXY ON px_a TO px_nobody;
+GRANT PROXY ON px_a, px_b TO px_c;
+GRANT PROXY ON px_a.* TO px_c;
+GRANT PROXY TO px_c;
+SHOW GRANTS FOR px_c;
+RENAME USER px_a TO px_d;
+SELECT Host, User, Proxied_host, Proxied_user FROM mysql.proxies_priv WHERE User LIKE 'px\_%' ORDER BY 2, 4;
+DROP USER px_b, px_c, px_d;
+DROP ROLE px_r;
+SELECT COUNT(*) FROM mysql.proxies_priv WHERE User LIKE 'px\_%';

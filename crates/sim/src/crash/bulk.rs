@@ -31,6 +31,8 @@ pub(super) struct Filler {
     committed: Tables,
     /// The state if the statement under way when the connection broke did take effect.
     in_doubt: Option<Tables>,
+    /// The server refuses CREATE TABLE … SELECT: `enforce_gtid_consistency`.
+    gtids_enforced: bool,
 }
 
 /// A statement, and the lines that it loads.
@@ -41,7 +43,7 @@ struct Step {
 
 impl Filler {
     pub fn new(id: u64, seed: u64) -> Filler {
-        Filler { id, rng: StdRng::seed_from_u64(seed), committed: Tables::new(), in_doubt: None }
+        Filler { id, rng: StdRng::seed_from_u64(seed), committed: Tables::new(), in_doubt: None, gtids_enforced: false }
     }
 
     /// Statements until the connection breaks. Returns how many were acknowledged.
@@ -61,6 +63,7 @@ impl Filler {
                 }
                 // A column or an index that is there already, or is not.
                 Err(mysql_async::Error::Server(e)) if matches!(e.code, 1060 | 1061 | 1091) => {}
+                Err(mysql_async::Error::Server(e)) if e.code == 1786 => self.gtids_enforced = true,
                 Err(mysql_async::Error::Server(e)) if e.code != 1053 => panic!("{}: {e}", step.sql),
                 Err(_) => {
                     self.in_doubt = Some(next);
@@ -85,6 +88,10 @@ impl Filler {
         }
         let copied = tables.get("copied").copied();
         match (self.rng.random_range(0..9), copied) {
+            (0..=2, None) if self.gtids_enforced => {
+                tables.insert("copied", (0, 0));
+                statement(format!("CREATE TABLE copied_{id} (v INT NOT NULL, pad VARCHAR(300))"))
+            }
             (0..=2, None) => {
                 tables.insert("copied", (rows, sum));
                 statement(format!("CREATE TABLE copied_{id} SELECT v, pad FROM loaded_{id}"))

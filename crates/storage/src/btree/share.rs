@@ -5,7 +5,7 @@
 use super::search::Path;
 use super::split_point::{FULL, page_size, shortest_separator};
 use super::{BTree, corrupt, count};
-use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::buffer::{ExclusiveGuard, Scope, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{APPEND, HEADER_SIZE, INCOMPLETE_SPLIT, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
@@ -29,7 +29,7 @@ impl BTree {
     /// help, so the page has to be split alone.
     pub(super) fn make_room(&self, key: &[u8], need: usize, path: &mut Path) -> Result<bool> {
         let mut scope = self.pool().scope(Writer::System)?;
-        let Some(parent) = self.latch_level(key, 1, LatchClass::Smo, path)? else { return Ok(false) };
+        let Some(parent) = self.page_smo(key, 1, path)? else { return Ok(false) };
         let fail = |e| corrupt(parent.id(), e);
         let node = Node(&parent);
         let slot = child_slot(node.0, key).map_err(fail)?;

@@ -100,11 +100,11 @@ impl BTree {
             return Ok(true);
         }
         let three = if packed { pair.cut_three_packed(need) } else { pair.cut_three(need) };
-        let Some((first, second)) = three.map_err(fail)? else { return Ok(false) };
-        if !parent_takes(node, left_slot + 1, &[&first.separator, &second.separator]).map_err(fail)? {
+        let Some(cuts) = three.map_err(fail)? else { return Ok(false) };
+        if !parent_takes(node, left_slot + 1, &[&cuts.0.separator, &cuts.1.separator]).map_err(fail)? {
             return Ok(false);
         }
-        self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &first, &second)?;
+        self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &cuts)?;
         scope.commit()?;
         count(&self.stats().splits_two_to_three);
         Ok(true)
@@ -264,7 +264,7 @@ impl BTree {
         scope.apply(parent, op::INSERT_CHILD, payload)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Spreads the records of two siblings over them and a new page between.
     fn two_to_three<'p>(
         &'p self,
         scope: &mut Scope<'p>,
@@ -272,8 +272,7 @@ impl BTree {
         mut left: ExclusiveGuard<'p>,
         mut right: ExclusiveGuard<'p>,
         slot: usize,
-        first: &PairCut,
-        second: &PairCut,
+        (first, second): &(PairCut, PairCut),
     ) -> Result<()> {
         let fail = |e| corrupt(PageId(0), e);
         let middle_id = self.space().allocate(scope, self.index())?;

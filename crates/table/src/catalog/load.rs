@@ -11,7 +11,6 @@ use super::{Catalog, keys, record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
 use crate::event::EventDef;
-use crate::grants::Grants;
 use crate::high_water::put;
 use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
@@ -199,21 +198,12 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
     Ok(())
 }
 
-/// The format record and `root`@`localhost` without a password.
+/// The format record and the first account.
 fn write_first(engine: &Engine) -> Result<(), OpenError> {
-    let root = UserDef {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: "caching_sha2_password".into(),
-        authentication_string: String::new(),
-        password_expired: false,
-        account_locked: false,
-        grants: Grants::all(),
-    };
-    let root_record = serde_json::to_vec(&root).expect("an account has string keys only");
+    let root = UserDef::root();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     put(&mut txn, engine.root_index(), &keys::format(), FORMAT)?;
-    put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &root_record)?;
+    put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &record::encode_user(&root))?;
     txn.commit(&[])?.wait()?;
     Ok(())
 }

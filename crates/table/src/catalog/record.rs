@@ -8,7 +8,7 @@ use highkey_types::{Charset, Collation, ColumnType, IntervalUnit, RowLayout, Str
 use serde::{Deserialize, Serialize};
 
 use crate::def::{
-    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId,
+    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId, UserDef,
 };
 use crate::event::{EventDef, EventSchedule, EventStatus};
 use crate::routine::{DataAccess, RoutineDef, RoutineKind};
@@ -604,6 +604,10 @@ pub(crate) fn decode_event(bytes: &[u8]) -> Result<EventDef, String> {
         altered_at: moment(record.altered_micros),
         last_executed: record.last_executed,
     })
+}
+
+pub(crate) fn encode_user(def: &UserDef) -> Vec<u8> {
+    json(def)
 }
 
 /// Microseconds since 1970.

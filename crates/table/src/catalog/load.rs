@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use highkey_binlog::Uuid;
 use highkey_storage::{Bounds, Direction, Engine, IndexId, Isolation, LeafRows, Rng, SystemRng};
 
-use super::{Catalog, keys, record};
+use super::{Catalog, keys, record, stored_record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
 use crate::event::EventDef;
@@ -166,9 +166,9 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         }
         keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
         keys::TABLE => records.tables.push(record::decode_table(value)?),
-        keys::VIEW => records.views.push(record::decode_view(value)?),
-        keys::ROUTINE => records.routines.push(record::decode_routine(value)?),
-        keys::EVENT => records.events.push(record::decode_event(value)?),
+        keys::VIEW => records.views.push(stored_record::decode_view(value)?),
+        keys::ROUTINE => records.routines.push(stored_record::decode_routine(value)?),
+        keys::EVENT => records.events.push(stored_record::decode_event(value)?),
         keys::USER => {
             let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
             records.catalog.put_user(user);

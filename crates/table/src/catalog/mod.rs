@@ -3,6 +3,7 @@
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod record;
+pub(crate) mod stored_record;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -69,6 +69,7 @@ impl View {
         View { def, lock, current: AtomicBool::new(true) }
     }
 
+    /// Its definition, which never changes.
     pub fn def(&self) -> &ViewDef {
         &self.def
     }

@@ -49,6 +49,7 @@ impl EncodedRows {
         self.ends.is_empty()
     }
 
+    /// Bytes of all rows together.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -76,6 +77,7 @@ impl EncodedRows {
         true
     }
 
+    /// A row's bytes.
     pub fn row(&self, i: usize) -> &[u8] {
         &self.bytes[self.place(i)]
     }

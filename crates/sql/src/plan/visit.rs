@@ -178,27 +178,15 @@ fn collect_columns_flat(expr: &Expr, depth: usize, found: &mut Vec<usize>) {
     }
 }
 
-fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut impl FnMut(usize) -> usize) {
+fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usize) {
     match &mut expr.kind {
         ExprKind::Column(i) if depth == 0 => *i = f(*i),
         ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at_dyn(e, depth + 1, f)),
+        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at(e, depth + 1, f)),
         _ => {}
     }
     for child in expr.children_mut() {
         map_columns_at(child, depth, f);
-    }
-}
-
-fn map_columns_at_dyn(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usize) {
-    match &mut expr.kind {
-        ExprKind::Column(i) if depth == 0 => *i = f(*i),
-        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at_dyn(e, depth + 1, f)),
-        _ => {}
-    }
-    for child in expr.children_mut() {
-        map_columns_at_dyn(child, depth, f);
     }
 }
 

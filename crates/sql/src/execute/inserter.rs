@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use highkey_table::{AutoIncrementLock, BulkInsert, EncodedRows, OnDuplicate, Table, TriggerEvent, TriggerTime, explicit_value};
-use highkey_types::{MySqlError, TypeKind, Value};
+use highkey_types::{MySqlError, Value};
 
 use super::Outcome;
-use super::auto_values::AutoValues;
+use super::auto_values::{AutoValues, number_value};
 use super::target::{Target, given_null, implicit_default};
 use crate::bind::AssignedValue;
 use crate::session::{SessionState, StatusCounter, error};
@@ -294,12 +294,7 @@ impl Inserter {
                 }
             };
             needed -= 1;
-            *value = match def.ty.kind {
-                TypeKind::Float => Value::Float(n as f32),
-                TypeKind::Double => Value::Double(n as f64),
-                _ if def.ty.unsigned => Value::UInt(n),
-                _ => Value::Int(n as i64),
-            };
+            *value = number_value(n, &def.ty);
             generated.push((i, n));
         }
         if explicit > 0 {

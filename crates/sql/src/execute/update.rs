@@ -96,11 +96,7 @@ impl Session {
         };
         let mut own = any.then(|| bound.clone())?;
         match &mut own {
-            BoundUpdate::Single(single) => {
-                let assigned = single.assignments.iter_mut().filter_map(|(_, value)| value.expr_mut());
-                let exprs = single.filter.iter_mut().chain(assigned).chain(single.order_by.iter_mut().map(|key| &mut key.expr));
-                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
-            }
+            BoundUpdate::Single(single) => single.exprs_mut().for_each(|expr| lists::cut_members(expr, &mut self.state)),
             BoundUpdate::Multi(multi) => lists::cut_members_of_plan(&mut multi.query.rel, &mut self.state),
         }
         Some(own)
@@ -109,10 +105,7 @@ impl Session {
     async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
         if single.exprs().any(Expr::has_subquery) {
             let mut own = single.clone();
-            let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
-            exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
-            exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
-            let correlated = Box::pin(self.resolve_all(exprs)).await?;
+            let correlated = Box::pin(self.resolve_all(own.exprs_mut().collect())).await?;
             self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
             return if correlated { Box::pin(self.update_through_query(&own)).await } else { Box::pin(self.update_rows(&own)).await };
         }

@@ -1,3 +1,5 @@
+//! Prepared statements and cursors.
+
 use highkey_types::{MySqlError, Value};
 
 use super::super::StatusFlags;

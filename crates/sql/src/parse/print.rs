@@ -556,10 +556,7 @@ impl Printer<'_> {
 
 /// The number that stands for an element of the select list.
 fn ordinal(expr: &Expr) -> Option<usize> {
-    match expr.kind {
-        ExprKind::Literal(Literal::Int(n)) => usize::try_from(n).ok(),
-        _ => None,
-    }
+    expr.ordinal().and_then(|n| usize::try_from(n).ok())
 }
 
 fn joins_outer(table: &TableRef) -> bool {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use highkey_table::{DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, TriggerEvent, explicit_value};
 use highkey_types::{MySqlError, Value};
 
-use super::inserter::{Inserter, check_null};
+use super::inserter::{BATCH_ROWS, BULK_CHUNK_BYTES, BULK_MEMORY, Inserter, check_null};
 use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::subqueries::has_correlated_subquery;
@@ -18,13 +18,6 @@ use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{AutoIncrementLocking, Executor, Session, error};
-
-/// Bytes of encoded rows that are sorted at a time.
-pub(crate) const BULK_CHUNK_BYTES: usize = 4 << 20;
-/// Bytes of rows and index entries that a bulk insert keeps in memory before they go to a temporary file.
-pub(crate) const BULK_MEMORY: usize = 256 << 20;
-/// Rows that go to the table at once.
-pub(crate) const BATCH_ROWS: usize = 1024;
 
 impl Session {
     pub(crate) async fn insert(&mut self, ast: &ast::Insert) -> Result<Outcome, Failure> {

@@ -11,6 +11,13 @@ use super::target::{Target, given_null, implicit_default};
 use crate::bind::AssignedValue;
 use crate::session::{SessionState, StatusCounter, error};
 
+/// Bytes of encoded rows that are sorted at a time.
+pub(super) const BULK_CHUNK_BYTES: usize = 4 << 20;
+/// Bytes of rows and index entries that a bulk insert keeps in memory before they go to a temporary file.
+pub(super) const BULK_MEMORY: usize = 256 << 20;
+/// Rows that go to the table at once.
+pub(super) const BATCH_ROWS: usize = 1024;
+
 /// An INSERT (or REPLACE, or LOAD DATA) under way: what is known for all its rows, and what it did so far.
 pub(crate) struct Inserter {
     pub target: Target,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bitmap;
+mod column;
 pub mod control;
 mod describe;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod transaction;
 pub mod xa;
 
 pub use bitmap::Bitmap;
+pub use column::{Column, PrimaryKeyPart};
 pub use describe::describe;
 pub use event::{EventType, Header, Stamp};
 pub use gtid::{GtidError, GtidSet, Uuid};
@@ -28,5 +30,5 @@ pub use reader::{FileEvent, FileReader, ReadError};
 pub use record::RecordSum;
 pub use row::json_len;
 pub use rows::{RowImage, RowsKind, RowsWriter};
-pub use table_map::{Column, PrimaryKeyPart, TableMap};
+pub use table_map::TableMap;
 pub use xa::Xid;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use highkey_types::{ColumnType, TypeKind};
 
+use crate::column::{Column, primary_key};
 use crate::event::push_lenenc;
-use crate::table_map::{Column, primary_key};
 
 /// `@@binlog_row_metadata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -76,31 +76,22 @@ struct Step {
 }
 
 pub async fn run(action: Action) -> Result<()> {
-    match action {
-        Action::Record(files) => {
-            for file in &files.files {
-                record(&files.url, file).await?;
-            }
-            Ok(())
-        }
-        Action::Run { files, protocol, executor } => {
-            let (mut passed, mut failed) = (0, 0);
-            for file in &files.files {
-                let tests = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
-                for (test, found) in run_all(&files.url, tests, protocol, executor, WAITS_AFTER).await? {
-                    let differences = differences(&test, &found);
-                    if differences.is_empty() {
-                        passed += 1;
-                    } else {
-                        failed += 1;
-                        println!("{}: {} at {}\n{differences}", file.display(), test.name, test.level);
-                    }
-                }
-            }
-            println!("{passed} passed, {failed} failed");
-            if failed > 0 { Err(format!("{failed} tests differ").into()) } else { Ok(()) }
+    action.run(record, check).await
+}
+
+async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -> Result<(usize, usize)> {
+    let (mut passed, mut failed) = (0, 0);
+    let tests = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
+    for (test, found) in run_all(url, tests, protocol, executor, WAITS_AFTER).await? {
+        let differences = differences(&test, &found);
+        if differences.is_empty() {
+            passed += 1;
+        } else {
+            failed += 1;
+            println!("{}: {} at {}\n{differences}", file.display(), test.name, test.level);
         }
     }
+    Ok((passed, failed))
 }
 
 async fn record(url: &str, script: &Path) -> Result<()> {

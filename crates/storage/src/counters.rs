@@ -39,6 +39,7 @@ impl Default for StripedCounter {
 }
 
 impl StripedCounter {
+    /// Counts `n` more, in the thread's own stripe.
     pub fn add(&self, n: u64) {
         let stripe = STRIPE.with(|own| {
             own.get().unwrap_or_else(|| {
@@ -50,6 +51,7 @@ impl StripedCounter {
         let count = &self.0[stripe % STRIPES];
         count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
+    /// The sum of all stripes; what is counted meanwhile may be in it or not.
     pub fn get(&self) -> u64 {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }

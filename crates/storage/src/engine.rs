@@ -136,6 +136,7 @@ impl Engine {
         self.store().space.trees()
     }
 
+    /// What it was opened with.
     pub fn options(&self) -> &Options {
         &self.inner.system.options
     }
@@ -210,6 +211,7 @@ impl Engine {
         self.store().wal.set_on_durable(hook);
     }
 
+    /// Whether the log's follower is told of every group commit, or only when writers wait for it.
     pub fn watch_log(&self, watch: bool) {
         self.store().wal.watch(watch);
     }
@@ -249,6 +251,7 @@ impl Engine {
         Waits::new(self.inner.system.waits.clone())
     }
 
+    /// The counters since the engine was opened.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.inner.system)
     }

@@ -26,12 +26,15 @@ pub enum Error {
     TooLarge { what: &'static str, size: usize, max: usize },
 }
 
+/// What operations of the engine give.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Bytes of a page that cannot be right.
     pub fn corrupt(page: PageId, what: impl Into<String>) -> Error {
         Error::Corrupt { page: Some(page), what: what.into() }
     }
+    /// Bytes of another file that cannot be right; `what` names it.
     pub fn corrupt_file(what: impl Into<String>) -> Error {
         Error::Corrupt { page: None, what: what.into() }
     }

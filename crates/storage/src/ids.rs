@@ -43,6 +43,7 @@ impl IndexId {
 }
 
 impl PageId {
+    /// No page: what links and hints hold that lead nowhere.
     pub const NONE: PageId = PageId(0);
     pub fn is_none(self) -> bool {
         self.0 == 0
@@ -50,6 +51,7 @@ impl PageId {
 }
 
 impl Lsn {
+    /// Before the log: of a change that made no record.
     pub const NONE: Lsn = Lsn(0);
     pub fn is_none(self) -> bool {
         self.0 == 0

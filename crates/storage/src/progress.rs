@@ -75,18 +75,22 @@ impl Progress {
         self.entered.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So much more is done, in the unit of the stage.
     pub fn add(&self, work: u64) {
         self.done.fetch_add(work, Ordering::Relaxed);
     }
 
+    /// So much is done, in the unit of the stage.
     pub fn set_done(&self, work: u64) {
         self.done.store(work, Ordering::Relaxed);
     }
 
+    /// What the statement is doing.
     pub fn stage(&self) -> Stage {
         Stage::ALL[self.stage.load(Ordering::Relaxed) as usize]
     }
 
+    /// How much of it is done, in the unit of the stage.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }

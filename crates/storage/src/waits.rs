@@ -47,6 +47,7 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
+    /// In the order in which they are listed.
     pub const ALL: [WaitKind; 7] =
         [WaitKind::Latch, WaitKind::RowLock, WaitKind::TableLock, WaitKind::Log, WaitKind::PageRead, WaitKind::PageWrite, WaitKind::Pause];
 }
@@ -263,6 +264,7 @@ pub struct TimeSplit {
 }
 
 impl TimeSplit {
+    /// The waits of a kind.
     pub fn of(&self, kind: WaitKind) -> WaitSum {
         self.waits[kind as usize]
     }
@@ -615,6 +617,7 @@ impl Drop for Outside {
 }
 
 impl FutureWait {
+    /// A wait begins of the statement that the thread works for now; of no statement nothing is counted. It ends when this is dropped.
     pub fn begin(kind: WaitKind) -> FutureWait {
         FutureWait(Waits::current().map(|waits| Counting { kind, waits, began: Instant::now(), held: Duration::ZERO, last: None }))
     }

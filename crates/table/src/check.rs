@@ -28,6 +28,7 @@ pub struct TableCheck {
 }
 
 impl TableCheck {
+    /// Whether nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.errors.is_empty()
     }

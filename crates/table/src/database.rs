@@ -110,6 +110,7 @@ impl Database {
         }))
     }
 
+    /// The storage engine below.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -144,6 +145,7 @@ impl Database {
         self.accounts_version.fetch_add(1, Ordering::Release);
     }
 
+    /// A transaction of nobody's session.
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
         Transaction::new(self.clone(), isolation, None)
     }

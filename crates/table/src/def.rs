@@ -348,6 +348,21 @@ pub struct UserDef {
     pub grants: Grants,
 }
 
+impl UserDef {
+    /// The account that a new database has: `root`@`localhost` without a password, which may do everything.
+    pub fn root() -> UserDef {
+        UserDef {
+            user: "root".into(),
+            host: "localhost".into(),
+            plugin: "caching_sha2_password".into(),
+            authentication_string: String::new(),
+            password_expired: false,
+            account_locked: false,
+            grants: Grants::all(),
+        }
+    }
+}
+
 /// Names of columns and indexes compare without case.
 pub(crate) fn same_name(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())

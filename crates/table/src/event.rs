@@ -14,8 +14,8 @@ pub enum EventSchedule {
     Every { count: u32, unit: IntervalUnit, starts: i64, ends: Option<i64> },
 }
 
-/// Whether an event runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether an event runs. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum EventStatus {
     Enabled,

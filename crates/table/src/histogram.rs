@@ -53,6 +53,7 @@ pub struct Bucket {
 pub(crate) type Histograms = BTreeMap<Str, Arc<Histogram>>;
 
 impl Histogram {
+    /// Whether each bucket is one value; else each is a range of values.
     pub fn is_singleton(&self) -> bool {
         self.singleton
     }
@@ -72,6 +73,7 @@ impl Histogram {
         self.sampling_rate
     }
 
+    /// When it was made.
     pub fn updated(&self) -> SystemTime {
         self.updated
     }
@@ -236,6 +238,7 @@ fn now() -> SystemTime {
 }
 
 impl Table {
+    /// The histogram of a column, if one has been made.
     pub fn histogram(&self, column: usize) -> Option<Arc<Histogram>> {
         self.state.histograms.lock().get(&self.def.columns[column].name).cloned()
     }

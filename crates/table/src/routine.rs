@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use highkey_types::{Charset, Collation, Str};
 
-/// What kind of routine it is. Names of different kinds do not meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What kind of routine it is. Names of different kinds do not meet. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum RoutineKind {
     Procedure,
@@ -28,8 +28,8 @@ impl RoutineKind {
     }
 }
 
-/// What a routine says of the data it uses. Nobody holds it to that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a routine says of the data it uses. Nobody holds it to that. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum DataAccess {
     ContainsSql,

@@ -14,14 +14,17 @@ pub struct Row {
 }
 
 impl Row {
+    /// A column's value, by its position.
     pub fn value(&self, column: usize) -> Value {
         self.layout.value(&self.data, column)
     }
 
+    /// The values of all columns.
     pub fn values(&self) -> Vec<Value> {
         self.layout.values(&self.data)
     }
 
+    /// How `data` is to be read.
     pub fn layout(&self) -> &Arc<RowLayout> {
         &self.layout
     }
@@ -88,14 +91,17 @@ impl RowBatch {
         }
     }
 
+    /// A column's value of a row, by their positions.
     pub fn value(&self, row: usize, column: usize) -> Value {
         self.layout().value(self.row(row), column)
     }
 
+    /// The values of all columns of a row.
     pub fn values(&self, row: usize) -> Vec<Value> {
         self.layout().values(self.row(row))
     }
 
+    /// A copy of a row, which outlives the batch.
     pub fn to_row(&self, row: usize) -> Row {
         Row { layout: self.layout().clone(), key: self.key(row).to_vec(), data: self.row(row).to_vec() }
     }

@@ -216,6 +216,7 @@ impl SessionLocks {
         Ok(())
     }
 
+    /// Gives up the global read lock, if the session has it.
     pub fn release_read_lock(&self) {
         if self.has_read_lock.swap(false, Ordering::Relaxed) {
             self.locks.commits().open(&self.locks, self.owner);
@@ -233,6 +234,7 @@ impl SessionLocks {
         Ok(())
     }
 
+    /// UNLOCK INSTANCE: gives up the backup lock, if the session has it.
     pub fn unlock_instance(&self) {
         if self.has_instance.swap(false, Ordering::Relaxed) {
             self.locks.release(self.owner, self.locks.backup());

@@ -150,6 +150,7 @@ impl Transaction {
         self.inner.as_ref().and_then(Txn::id)
     }
 
+    /// Its isolation level.
     pub fn isolation(&self) -> Isolation {
         self.inner.as_ref().expect("the transaction has not ended").isolation()
     }
@@ -335,6 +336,7 @@ impl Transaction {
         Ok(())
     }
 
+    /// Whether it has a savepoint of that name, in any case.
     pub fn has_savepoint(&self, name: &str) -> bool {
         self.find_savepoint(name).is_ok()
     }
@@ -496,6 +498,7 @@ impl Transaction {
         inner.commit(&[]).map(drop).map_err(|e| error::storage(e, "transaction"))
     }
 
+    /// Undoes everything. Panics if it has ended.
     pub async fn rollback(mut self) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         inner.rollback().map_err(|e| error::storage(e, "transaction"))

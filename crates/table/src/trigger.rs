@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::def::{TableDef, same_name};
 use crate::routine::RoutineDef;
 
-/// Which change of a row a trigger is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which change of a row a trigger is for. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum TriggerEvent {
     Insert,
@@ -25,8 +25,8 @@ impl TriggerEvent {
     }
 }
 
-/// Whether a trigger runs before the row changes or after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a trigger runs before the row changes or after it. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum TriggerTime {
     Before,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highkey_storage::{Isolation, Txn};
 use highkey_types::{MySqlError, errors};
 
-use crate::catalog::{Catalog, keys};
+use crate::catalog::{Catalog, keys, record};
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::def::UserDef;
@@ -123,8 +123,7 @@ impl Database {
     /// Writes the accounts' records.
     pub(crate) fn put_accounts(&self, txn: &mut Txn, accounts: &[UserDef]) -> Result<(), MySqlError> {
         for account in accounts {
-            let record = serde_json::to_vec(account).expect("an account has string keys only");
-            high_water::put(txn, self.catalog_index(), &keys::user(&account.user, &account.host), &record)?;
+            high_water::put(txn, self.catalog_index(), &keys::user(&account.user, &account.host), &record::encode_user(account))?;
         }
         Ok(())
     }

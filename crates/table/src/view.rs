@@ -8,8 +8,8 @@ use highkey_types::{Charset, Collation, Str};
 
 use crate::metadata_lock::MetadataLock;
 
-/// How a view is asked to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a view is asked to be read. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum ViewAlgorithm {
     Undefined,
@@ -17,8 +17,8 @@ pub enum ViewAlgorithm {
     TempTable,
 }
 
-/// Which conditions rows that are written through a view have to satisfy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which conditions rows that are written through a view have to satisfy. Catalog records have the variants by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CheckOption {
     None,
     /// The view's own, and those of views below that have a check option themselves.
@@ -69,6 +69,7 @@ impl View {
         View { def, lock, current: AtomicBool::new(true) }
     }
 
+    /// Its definition, which never changes.
     pub fn def(&self) -> &ViewDef {
         &self.def
     }

@@ -152,6 +152,7 @@ impl Database {
 }
 
 impl XaBranch {
+    /// Its name.
     pub fn xid(&self) -> &Arc<Xid> {
         &self.xid
     }

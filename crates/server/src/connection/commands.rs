@@ -66,33 +66,7 @@ pub async fn serve(
     let mut bound: HashMap<u32, Bound> = HashMap::new();
     let mut idle = IdleTimer::new();
     loop {
-        wire.reader.reset_sequence();
-        let process = session.process().clone();
-        idle.begin(session.idle_timeout());
-        let packet = tokio::select! {
-            biased;
-            packet = wire.receive() => packet?,
-            () = process.connection_killed() => {
-                wire.writer.set_sequence(0);
-                refuse(wire, capabilities, &errors::server_shutdown()).await?;
-                return Ok(());
-            }
-            () = idle.ended() => {
-                wire.writer.set_sequence(0);
-                refuse(wire, capabilities, &errors::client_interaction_timeout()).await?;
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-        };
-        let Some(packet) = packet else { return Ok(()) };
-        wire.writer.set_sequence(wire.reader.sequence());
-        let packet = match packet {
-            Ok(packet) => packet,
-            Err(e) => {
-                wire.writer.set_sequence(1);
-                refuse(wire, capabilities, &packet_error(&e)).await?;
-                return Err(io::Error::other(packet_error(&e).message));
-            }
-        };
+        let Some(packet) = next_packet(wire, session, &mut idle, capabilities).await? else { return Ok(()) };
         let Some(command) = parse_command(&packet) else {
             refuse(wire, capabilities, &errors::malformed_packet()).await?;
             continue;
@@ -129,10 +103,8 @@ pub async fn serve(
                 if let Some(bound) = bound.get_mut(&id) {
                     bound.clear_long_data();
                 }
-                match session.reset_prepared(id) {
-                    Ok(()) => plain_ok(wire, session).await.map(Ok)?,
-                    Err(e) => Err(e),
-                }
+                let done = session.reset_prepared(id);
+                ok_of(wire, session, done).await?
             }
             Command::StmtFetch { statement, rows } => {
                 let format = bound.get(&statement).map(|b| b.format.clone()).unwrap_or_default();
@@ -140,10 +112,10 @@ pub async fn serve(
                 session.fetch(statement, rows as usize, &mut sink).await?;
                 Ok(())
             }
-            Command::InitDb(name) => match session.init_db(&String::from_utf8_lossy(name)) {
-                Ok(()) => plain_ok(wire, session).await.map(Ok)?,
-                Err(e) => Err(e),
-            },
+            Command::InitDb(name) => {
+                let done = session.init_db(&String::from_utf8_lossy(name));
+                ok_of(wire, session, done).await?
+            }
             Command::FieldList(request) => {
                 let table = request.split(|&b| b == 0).next().unwrap_or_default();
                 match session.field_list(&String::from_utf8_lossy(table)).await {
@@ -156,14 +128,12 @@ pub async fn serve(
             }
             Command::Ping => {
                 session.note_command();
-                plain_ok(wire, session).await.map(Ok)?
+                ok_of(wire, session, Ok(())).await?
             }
             Command::ResetConnection => {
                 bound.clear();
-                match session.reset().await {
-                    Ok(()) => plain_ok(wire, session).await.map(Ok)?,
-                    Err(e) => Err(e),
-                }
+                let done = session.reset().await;
+                ok_of(wire, session, done).await?
             }
             Command::SetOption(option) => match option {
                 0 | 1 => {
@@ -201,7 +171,7 @@ pub async fn serve(
                 match change_user(server, wire, session, peer, capabilities, request).await? {
                     Ok(now) => {
                         capabilities = now;
-                        plain_ok(wire, session).await.map(Ok)?
+                        ok_of(wire, session, Ok(())).await?
                     }
                     Err(e) => {
                         // A failed change leaves no identity to go on with.
@@ -210,14 +180,14 @@ pub async fn serve(
                     }
                 }
             }
-            Command::RegisterReplica(replica) => match session.check_follows() {
-                Ok(()) => {
+            Command::RegisterReplica(replica) => {
+                let done = session.check_follows();
+                if done.is_ok() {
                     let host = String::from_utf8_lossy(replica.host).into_owned();
                     session.register_replica(replica.server_id, host, replica.port);
-                    plain_ok(wire, session).await.map(Ok)?
                 }
-                Err(e) => Err(e),
-            },
+                ok_of(wire, session, done).await?
+            }
             Command::BinlogDump(request) => match dump::serve(server, wire, session, &request).boxed().await? {
                 // The stream ended as the replica had asked for.
                 Ok(()) => {
@@ -238,6 +208,45 @@ pub async fn serve(
         if session.wants_close() || session.process().is_connection_killed() {
             return Ok(());
         }
+    }
+}
+
+/// The packet of the next command; `None`: the client has gone, or the connection was killed. An error ends the connection; the client has been told.
+async fn next_packet(wire: &mut Wire, session: &Session, idle: &mut IdleTimer, capabilities: CapabilityFlags) -> io::Result<Option<Vec<u8>>> {
+    wire.reader.reset_sequence();
+    let process = session.process().clone();
+    idle.begin(session.idle_timeout());
+    let packet = tokio::select! {
+        biased;
+        packet = wire.receive() => packet?,
+        () = process.connection_killed() => {
+            wire.writer.set_sequence(0);
+            refuse(wire, capabilities, &errors::server_shutdown()).await?;
+            return Ok(None);
+        }
+        () = idle.ended() => {
+            wire.writer.set_sequence(0);
+            refuse(wire, capabilities, &errors::client_interaction_timeout()).await?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    };
+    let Some(packet) = packet else { return Ok(None) };
+    wire.writer.set_sequence(wire.reader.sequence());
+    match packet {
+        Ok(packet) => Ok(Some(packet)),
+        Err(e) => {
+            wire.writer.set_sequence(1);
+            refuse(wire, capabilities, &packet_error(&e)).await?;
+            Err(io::Error::other(packet_error(&e).message))
+        }
+    }
+}
+
+/// Sends an OK with nothing to tell if what was asked for is done.
+async fn ok_of(wire: &mut Wire, session: &Session, done: Result<(), MySqlError>) -> io::Result<Result<(), MySqlError>> {
+    match done {
+        Ok(()) => plain_ok(wire, session).await.map(Ok),
+        Err(e) => Ok(Err(e)),
     }
 }
 

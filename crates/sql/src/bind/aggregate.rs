@@ -7,7 +7,6 @@ use super::binder::{Binder, Result};
 use super::errors;
 use super::merge::{bare_number, chosen_number, coerce, coerce_stored, members_as_text, merge};
 use super::scope::{Clause, same_expr};
-use super::select::ordinal;
 use crate::functions::FuncId;
 use crate::parse::ast::{self, AggregateCall, ExprKind as Ast, Over, WindowSpec};
 use crate::plan::{
@@ -71,7 +70,7 @@ impl Binder<'_> {
         let mut order_by = self.sort_keys(&call.order_by)?;
         // GROUP_CONCAT(a, b ORDER BY 2): a number is an argument's place.
         for (key, item) in order_by.iter_mut().zip(&call.order_by) {
-            if let Some(position) = ordinal(&item.expr) {
+            if let Some(position) = item.expr.ordinal() {
                 key.expr = position
                     .checked_sub(1)
                     .and_then(|i| args.get(i as usize).cloned())
@@ -292,7 +291,7 @@ impl Binder<'_> {
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
         let mut order_by = self.sort_keys(&spec.order_by)?;
-        if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| ordinal(expr).is_some()) {
+        if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| expr.ordinal().is_some()) {
             return Err(highkey_types::errors::window_illegal_order_by(UNNAMED));
         }
         let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;

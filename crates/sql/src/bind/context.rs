@@ -19,6 +19,52 @@ pub enum TableSource {
     Virtual(Arc<VirtualTable>),
 }
 
+/// What a context around a stored object, which has the one around it as `cx`, takes from there.
+macro_rules! ask_around {
+    () => {
+        fn table(&self, schema: &str, name: &str) -> std::result::Result<$crate::bind::TableSource, highkey_types::MySqlError> {
+            self.cx.table(schema, name)
+        }
+
+        fn time_zone(&self) -> &highkey_types::TimeZone {
+            self.cx.time_zone()
+        }
+
+        fn function(&self, schema: &str, name: &str) -> Option<std::sync::Arc<highkey_table::RoutineDef>> {
+            self.cx.function(schema, name)
+        }
+
+        fn system_var(
+            &self,
+            scope: Option<$crate::parse::ast::VariableScope>,
+            name: &str,
+        ) -> std::result::Result<highkey_types::Value, highkey_types::MySqlError> {
+            self.cx.system_var(scope, name)
+        }
+
+        fn user_var(&self, name: &str) -> Option<(highkey_types::Value, &'static highkey_types::Collation)> {
+            self.cx.user_var(name)
+        }
+
+        fn div_precision_increment(&self) -> u8 {
+            self.cx.div_precision_increment()
+        }
+
+        fn group_concat_max_len(&self) -> u64 {
+            self.cx.group_concat_max_len()
+        }
+
+        fn has_account(&self, user: &str, host: &str) -> bool {
+            self.cx.has_account(user, host)
+        }
+
+        fn access_of(&self, user: &str, host: &str) -> Option<std::sync::Arc<$crate::privileges::Access>> {
+            self.cx.access_of(user, host)
+        }
+    };
+}
+pub(super) use ask_around;
+
 /// The surroundings of binding.
 pub trait BindContext {
     /// Finds a table that is not temporary: error 1146 if there is none, 1049 if there is no such schema.

@@ -120,6 +120,12 @@ impl SingleUpdate {
         let assigned = self.assignments.iter().filter_map(|(_, v)| v.expr());
         self.filter.iter().chain(assigned).chain(self.order_by.iter().map(|k| &k.expr))
     }
+
+    /// The same, to change.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let assigned = self.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut());
+        self.filter.iter_mut().chain(assigned).chain(self.order_by.iter_mut().map(|k| &mut k.expr))
+    }
 }
 
 /// UPDATE over a join. Assigned values are outputs of the query, but those of the first target see what is assigned before them, those of the others its new row.
@@ -175,6 +181,18 @@ pub struct SingleDelete {
     pub views: Vec<Arc<View>>,
     /// Optimizer hints.
     pub hints: Hints,
+}
+
+impl SingleDelete {
+    /// All expressions that may hold subqueries.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.filter.iter().chain(self.order_by.iter().map(|k| &k.expr))
+    }
+
+    /// The same, to change.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.filter.iter_mut().chain(self.order_by.iter_mut().map(|k| &mut k.expr))
+    }
 }
 
 /// Where a field of LOAD DATA goes.

@@ -46,18 +46,9 @@ fn json(nullable: bool) -> ExprType {
 fn is_truth(expr: &Expr) -> bool {
     expr.ty.truth
         && match &expr.kind {
-            ExprKind::Literal(_)
-            | ExprKind::Call { .. }
-            | ExprKind::Compare { .. }
-            | ExprKind::And(_)
-            | ExprKind::Or(_)
-            | ExprKind::Not(_)
-            | ExprKind::IsNull { .. }
-            | ExprKind::IsTruth { .. }
-            | ExprKind::In { .. }
-            | ExprKind::Like { .. } => true,
+            ExprKind::Literal(_) | ExprKind::Call { .. } => true,
             ExprKind::Subquery(subquery) => !matches!(subquery.kind, SubqueryKind::Scalar),
-            _ => false,
+            kind => kind.is_predicate(),
         }
 }
 

@@ -12,7 +12,7 @@ use super::errors;
 use super::from::rename;
 use super::merge::{coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
-use super::select::{Surroundings, ordinal};
+use super::select::Surroundings;
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
 use crate::plan::{BoundQuery, Coercibility, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
@@ -149,7 +149,7 @@ impl Binder<'_> {
         let (keys, _) = self.within(scope, |binder| {
             let mut keys = Vec::new();
             for (n, item) in around.order_by.iter().enumerate() {
-                let expr = match ordinal(&item.expr) {
+                let expr = match item.expr.ordinal() {
                     Some(n) if n == 0 || n > fields.len() as u64 => return Err(errors::unknown_column(&n.to_string(), "order clause")),
                     Some(n) => Expr::column(n as usize - 1, fields[n as usize - 1].ty.clone()),
                     None => {

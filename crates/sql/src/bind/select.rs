@@ -349,7 +349,7 @@ impl Binder<'_> {
     fn group_items(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>) -> Result<Vec<Expr>> {
         let mut groups: Vec<Expr> = Vec::new();
         for item in &select.group_by {
-            let expr = match ordinal(&item.expr) {
+            let expr = match item.expr.ordinal() {
                 Some(n) => self.selected(select, items, n, "group statement")?,
                 None => self.group_expr(select, items, &item.expr)?,
             };
@@ -433,7 +433,7 @@ impl Binder<'_> {
         self.scope().aliases = aliases.to_vec();
         for item in order_by {
             let named;
-            let expr = if let Some(n) = ordinal(&item.expr) {
+            let expr = if let Some(n) = item.expr.ordinal() {
                 if n == 0 || n > items.len() as u64 {
                     return Err(errors::unknown_column(&n.to_string(), "order clause"));
                 }
@@ -508,14 +508,6 @@ fn aggregate_rel(input: Rel, groups: &[Expr], aggregates: Vec<crate::plan::Aggre
         fields.push(Field::computed(super::aggregate::empty(), ExprType::ubigint(false)));
     }
     Rel { kind: RelKind::Aggregate { input: Box::new(input), groups: groups.to_vec(), aggregates, rollup }, fields }
-}
-
-/// A literal integer in ORDER BY or GROUP BY is a position.
-pub(super) fn ordinal(expr: &ast::Expr) -> Option<u64> {
-    match expr.kind {
-        Ast::Literal(ast::Literal::Int(n)) => Some(n),
-        _ => None,
-    }
 }
 
 fn item_name(expr: &ast::Expr) -> String {

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use highkey_table::{Privileges, RoutineDef, RoutineKind, Table, View};
-use highkey_types::{Collation, ColumnType, MySqlError, SqlMode, Str, TimeZone, Value};
+use highkey_types::{Collation, ColumnType, MySqlError, SqlMode, Str, Value};
 
 use super::binder::{Binder, Result};
+use super::context::ask_around;
 use super::scope::{Clause, FromScope, Scope};
-use super::{BindContext, TableSource, errors};
+use super::{BindContext, errors};
 use crate::parse::ast::{self, FunctionCall, Information, Instruction, Program, RoutineStatement, SetItem, Statement};
 use crate::plan::{Expr, ExprKind, ExprType, Rel, RelKind};
 use crate::privileges::Access;
@@ -35,9 +36,7 @@ struct FunctionContext<'a> {
 }
 
 impl BindContext for FunctionContext<'_> {
-    fn table(&self, schema: &str, name: &str) -> Result<TableSource> {
-        self.cx.table(schema, name)
-    }
+    ask_around!();
 
     fn temporary_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
         self.cx.temporary_table(schema, name)
@@ -63,48 +62,16 @@ impl BindContext for FunctionContext<'_> {
         self.modes.has(SqlModes::ONLY_FULL_GROUP_BY)
     }
 
-    fn time_zone(&self) -> &TimeZone {
-        self.cx.time_zone()
-    }
-
     fn local(&self, index: usize) -> Option<(usize, &ExprType)> {
         self.locals.get(index).map(|(variable, ty)| (*variable, ty))
-    }
-
-    fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
-        self.cx.function(schema, name)
-    }
-
-    fn system_var(&self, scope: Option<ast::VariableScope>, name: &str) -> Result<Value> {
-        self.cx.system_var(scope, name)
-    }
-
-    fn user_var(&self, name: &str) -> Option<(Value, &'static Collation)> {
-        self.cx.user_var(name)
     }
 
     fn strict(&self) -> bool {
         self.modes.has(SqlModes::STRICT)
     }
 
-    fn div_precision_increment(&self) -> u8 {
-        self.cx.div_precision_increment()
-    }
-
-    fn group_concat_max_len(&self) -> u64 {
-        self.cx.group_concat_max_len()
-    }
-
-    fn has_account(&self, user: &str, host: &str) -> bool {
-        self.cx.has_account(user, host)
-    }
-
     fn access(&self) -> Option<&Access> {
         if self.def.invoker { self.cx.access() } else { self.definer.as_deref() }
-    }
-
-    fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
-        self.cx.access_of(user, host)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use highkey_table::{CheckOption, RoutineDef, Table, TableId, View, ViewAlgorithm, ViewDef};
-use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
+use highkey_table::{CheckOption, Table, TableId, View, ViewAlgorithm, ViewDef};
+use highkey_types::{Collation, MySqlError, SqlMode, Str};
 
 use super::binder::{Binder, Result};
+use super::context::ask_around;
 use super::from::rename;
 use super::privileges::Below;
 use super::scope::{Clause, FromScope, Scope, same_name};
@@ -24,9 +25,7 @@ struct ViewContext<'a> {
 }
 
 impl BindContext for ViewContext<'_> {
-    fn table(&self, schema: &str, name: &str) -> Result<TableSource> {
-        self.cx.table(schema, name)
-    }
+    ask_around!();
 
     fn current_schema(&self) -> Option<Str> {
         Some(self.view.schema.clone())
@@ -44,32 +43,8 @@ impl BindContext for ViewContext<'_> {
         self.cx.only_full_group_by()
     }
 
-    fn time_zone(&self) -> &TimeZone {
-        self.cx.time_zone()
-    }
-
-    fn system_var(&self, scope: Option<ast::VariableScope>, name: &str) -> Result<Value> {
-        self.cx.system_var(scope, name)
-    }
-
-    fn user_var(&self, name: &str) -> Option<(Value, &'static Collation)> {
-        self.cx.user_var(name)
-    }
-
     fn strict(&self) -> bool {
         self.cx.strict()
-    }
-
-    fn div_precision_increment(&self) -> u8 {
-        self.cx.div_precision_increment()
-    }
-
-    fn group_concat_max_len(&self) -> u64 {
-        self.cx.group_concat_max_len()
-    }
-
-    fn has_account(&self, user: &str, host: &str) -> bool {
-        self.cx.has_account(user, host)
     }
 
     fn access(&self) -> Option<&Access> {
@@ -78,14 +53,6 @@ impl BindContext for ViewContext<'_> {
 
     fn explains(&self) -> bool {
         self.cx.explains()
-    }
-
-    fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
-        self.cx.access_of(user, host)
-    }
-
-    fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
-        self.cx.function(schema, name)
     }
 }
 

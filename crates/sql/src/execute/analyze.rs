@@ -12,7 +12,7 @@ use super::{Failure, Outcome};
 use crate::measure::Actual;
 use crate::parse::ast::Statement;
 use crate::plan::BoundQuery;
-use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
+use crate::session::{Column, LocalInfile, ResultSink, Session, SessionState, error};
 use crate::show;
 
 /// Counts rows. Only a file of the client's is asked for.
@@ -29,9 +29,6 @@ impl ResultSink for Counting<'_> {
         self.rows += 1;
         self.first.get_or_insert_with(Instant::now);
     }
-    fn end(&mut self, _summary: OkSummary) {}
-    fn ok(&mut self, _summary: OkSummary) {}
-    fn error(&mut self, _error: &MySqlError) {}
     async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
         self.sink.local_infile(name).await
     }

@@ -1,11 +1,10 @@
 //! Results on their way to a sink.
 
-use async_trait::async_trait;
 use highkey_types::{Charset, Collation, MySqlError, Value};
 
 use super::{Failure, Outcome};
 use crate::plan::Field;
-use crate::session::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
+use crate::session::{Column, ColumnFlags, ResultSink, Session, SessionState};
 use crate::show::Answer;
 
 /// Columns as the client is told about them.
@@ -57,16 +56,10 @@ pub struct DiscardingSink {
     pub error: Option<MySqlError>,
 }
 
-#[async_trait]
 impl ResultSink for DiscardingSink {
     fn columns(&mut self, _columns: &[Column]) {}
     fn row(&mut self, _row: &[Value]) {}
-    fn end(&mut self, _summary: OkSummary) {}
-    fn ok(&mut self, _summary: OkSummary) {}
     fn error(&mut self, error: &MySqlError) {
         self.error.get_or_insert_with(|| error.clone());
-    }
-    async fn local_infile(&mut self, _name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        Err(error::not_allowed_command())
     }
 }

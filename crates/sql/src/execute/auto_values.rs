@@ -1,10 +1,20 @@
 //! The numbers that a statement gives the rows of a table with an AUTO_INCREMENT column.
 
 use highkey_table::Table;
-use highkey_types::{MySqlError, errors};
+use highkey_types::{ColumnType, MySqlError, TypeKind, Value, errors};
 
 use crate::session::{AutoIncrementLocking, SessionState};
 use crate::variables::SqlModes;
+
+/// A number as a value of an AUTO_INCREMENT column's type.
+pub(super) fn number_value(number: u64, ty: &ColumnType) -> Value {
+    match ty.kind {
+        TypeKind::Float => Value::Float(number as f32),
+        TypeKind::Double => Value::Double(number as f64),
+        _ if ty.unsigned => Value::UInt(number),
+        _ => Value::Int(number as i64),
+    }
+}
 
 /// Values of the AUTO_INCREMENT column.
 pub(super) struct AutoValues {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec};
 use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 
-use super::insert::Inserter;
+use super::inserter::Inserter;
 use super::collation::collation_of;
 use super::{Failure, Outcome, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};

@@ -61,26 +61,21 @@ impl Session {
     /// `bound` with numbers in its lists (`lists`), if that changes it.
     fn delete_with_cut_members(&mut self, bound: &BoundDelete) -> Option<BoundDelete> {
         let any = match bound {
-            BoundDelete::Single(single) => {
-                single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).any(|expr| lists::has_cut_member(expr, &self.state))
-            }
+            BoundDelete::Single(single) => single.exprs().any(|expr| lists::has_cut_member(expr, &self.state)),
             BoundDelete::Multi { query, .. } => lists::plan_has_cut_member(&query.rel, &self.state),
         };
         let mut own = any.then(|| bound.clone())?;
         match &mut own {
-            BoundDelete::Single(single) => {
-                let exprs = single.filter.iter_mut().chain(single.order_by.iter_mut().map(|key| &mut key.expr));
-                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
-            }
+            BoundDelete::Single(single) => single.exprs_mut().for_each(|expr| lists::cut_members(expr, &mut self.state)),
             BoundDelete::Multi { query, .. } => lists::cut_members_of_plan(&mut query.rel, &mut self.state),
         }
         Some(own)
     }
 
     async fn delete_single(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
-        if single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).any(Expr::has_subquery) {
+        if single.exprs().any(Expr::has_subquery) {
             let mut own = single.clone();
-            let correlated = Box::pin(self.resolve_all(own.filter.iter_mut().chain(own.order_by.iter_mut().map(|k| &mut k.expr)).collect())).await?;
+            let correlated = Box::pin(self.resolve_all(own.exprs_mut().collect())).await?;
             self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
             return if correlated { Box::pin(self.delete_through_query(&own)).await } else { Box::pin(self.delete_rows(&own)).await };
         }
@@ -184,7 +179,7 @@ pub(crate) fn delete_tables(bound: &BoundDelete) -> BoundTables {
     match bound {
         BoundDelete::Single(single) => {
             let mut tables = BoundTables::one(&single.table, &single.views);
-            single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).for_each(|e| tables.collect_expr(e));
+            single.exprs().for_each(|e| tables.collect_expr(e));
             tables
         }
         BoundDelete::Multi { targets, query, .. } => BoundTables::changing(query, targets.iter().map(|target| &target.table)),

@@ -9,7 +9,7 @@ use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Stage, Table, Ta
 use highkey_types::{ColumnType, Str, TypeKind, Value};
 
 use super::Failure;
-use super::insert::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
+use super::inserter::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
 use super::target::{Target, to_session};
 use crate::bind::ROW_KEY;
 use crate::plan::{BoundQuery, Hints, RelKind};

@@ -4,7 +4,7 @@
 use highkey_table::Table;
 use highkey_types::{MySqlError, Value};
 
-use super::update::lift_subqueries;
+use super::subqueries::lift_subqueries;
 use crate::bind::{UpdateTarget, root};
 use crate::expr::{self, EvalContext, Warns};
 use crate::plan::{Expr, Field, Rel, RelKind};

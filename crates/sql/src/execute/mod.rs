@@ -16,6 +16,7 @@ mod histogram;
 mod inside;
 mod insert;
 mod insert_select;
+mod inserter;
 mod kept;
 mod late;
 mod lists;

@@ -12,7 +12,7 @@ use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows,
 use highkey_types::{MySqlError, SqlMode, StoreContext, TimeZone, TypeKind, Value};
 
 use super::Failure;
-use super::insert::{BULK_CHUNK_BYTES, Inserter};
+use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::insert_select::PlainCopy;
 use super::target::to_session;
 use crate::df::{Crew, Making, ParallelSettings, Rows};

@@ -24,6 +24,22 @@ pub(super) fn has_lock(rel: &Rel) -> bool {
     matches!(rel.kind, crate::plan::RelKind::Scan { lock: Some(_), .. }) || rel.inputs().into_iter().any(has_lock)
 }
 
+/// Replaces the subqueries of an assigned expression by outputs of the query that finds the rows (`exprs`, of which the first `width` are the row
+/// itself). Those that read a column assigned before stay: their answer is not known yet. `columns`: where the outputs stand in the row that the
+/// expression is evaluated over.
+pub(super) fn lift_subqueries(expr: &mut Expr, assigned: &[usize], columns: usize, exprs: &mut Vec<Expr>, width: usize) {
+    if matches!(expr.kind, ExprKind::Subquery(_)) {
+        if expr.columns().iter().all(|c| !assigned.contains(c)) {
+            let at = Expr::column(columns + exprs.len() - width, expr.ty.clone());
+            exprs.push(std::mem::replace(expr, at));
+        }
+        return;
+    }
+    for child in expr.children_mut() {
+        lift_subqueries(child, assigned, columns, exprs, width);
+    }
+}
+
 /// True if a subquery in it refers to the row.
 pub(crate) fn has_correlated_subquery(expr: &Expr) -> bool {
     let mut found = false;

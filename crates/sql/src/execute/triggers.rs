@@ -6,7 +6,7 @@ use highkey_table::{LockMode, LockWaitPolicy, OnDuplicate, Row, Table, TriggerEv
 use highkey_types::Value;
 
 use super::Failure;
-use super::insert::Inserter;
+use super::inserter::Inserter;
 use super::late::Late;
 use super::query::BoundTables;
 use super::target::Target;

@@ -10,13 +10,13 @@ use highkey_types::{MySqlError, TimeZone, Value};
 use super::cascade::rows_at_once;
 use super::late::Late;
 use super::query::BoundTables;
-use super::subqueries::query_of;
+use super::subqueries::{lift_subqueries, query_of};
 use super::target::{Target, to_session};
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_KEY, SingleUpdate, UpdateTarget, needs_row_key};
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
-use crate::plan::{Expr, ExprKind, ExprType, Field, IndexChoice, LockSpec, Rel, RelKind, SortKey};
+use crate::plan::{Expr, ExprType, Field, IndexChoice, LockSpec, Rel, RelKind, SortKey};
 use crate::session::{Executor, Session, StatusCounter, error};
 
 /// What became of a row.
@@ -96,11 +96,7 @@ impl Session {
         };
         let mut own = any.then(|| bound.clone())?;
         match &mut own {
-            BoundUpdate::Single(single) => {
-                let assigned = single.assignments.iter_mut().filter_map(|(_, value)| value.expr_mut());
-                let exprs = single.filter.iter_mut().chain(assigned).chain(single.order_by.iter_mut().map(|key| &mut key.expr));
-                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
-            }
+            BoundUpdate::Single(single) => single.exprs_mut().for_each(|expr| lists::cut_members(expr, &mut self.state)),
             BoundUpdate::Multi(multi) => lists::cut_members_of_plan(&mut multi.query.rel, &mut self.state),
         }
         Some(own)
@@ -109,10 +105,7 @@ impl Session {
     async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
         if single.exprs().any(Expr::has_subquery) {
             let mut own = single.clone();
-            let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
-            exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
-            exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
-            let correlated = Box::pin(self.resolve_all(exprs)).await?;
+            let correlated = Box::pin(self.resolve_all(own.exprs_mut().collect())).await?;
             self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
             return if correlated { Box::pin(self.update_through_query(&own)).await } else { Box::pin(self.update_rows(&own)).await };
         }
@@ -484,22 +477,6 @@ fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = us
     generated
         || index.parts.iter().any(|p| target.columns()[p.column].on_update_now)
         || columns.any(|c| index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
-}
-
-/// Replaces the subqueries of an assigned expression by outputs of the query that finds the rows (`exprs`, of which the first `width` are the row
-/// itself). Those that read a column assigned before stay: their answer is not known yet. `columns`: where the outputs stand in the row that the
-/// expression is evaluated over.
-pub(super) fn lift_subqueries(expr: &mut Expr, assigned: &[usize], columns: usize, exprs: &mut Vec<Expr>, width: usize) {
-    if matches!(expr.kind, ExprKind::Subquery(_)) {
-        if expr.columns().iter().all(|c| !assigned.contains(c)) {
-            let at = Expr::column(columns + exprs.len() - width, expr.ty.clone());
-            exprs.push(std::mem::replace(expr, at));
-        }
-        return;
-    }
-    for child in expr.children_mut() {
-        lift_subqueries(child, assigned, columns, exprs, width);
-    }
 }
 
 /// The rows that a statement over one table changes, locked, in its order; and how many outputs a row is.

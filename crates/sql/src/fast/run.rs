@@ -138,39 +138,37 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    fn measure(&mut self, tell: impl FnOnce(&mut Meter)) {
+        if let Some(meter) = &mut self.meter {
+            tell(meter);
+        }
+    }
+
     /// The time since the last look was a node's.
     pub fn lap(&mut self, node: usize) {
-        if let Some(meter) = &mut self.meter {
-            meter.lap(node);
-        }
+        self.measure(|meter| meter.lap(node));
     }
 
     /// The same; it gives a row.
     pub fn lap_row(&mut self, node: usize) {
-        if let Some(meter) = &mut self.meter {
+        self.measure(|meter| {
             meter.lap(node);
             meter.rows(node, 1);
-        }
+        });
     }
 
     /// A level of the loops begins to be read, or has been.
     pub fn enter(&mut self, level: usize) {
-        if let Some(meter) = &mut self.meter {
-            meter.enter(level);
-        }
+        self.measure(|meter| meter.enter(level));
     }
 
     pub fn leave(&mut self, level: usize) {
-        if let Some(meter) = &mut self.meter {
-            meter.leave(level);
-        }
+        self.measure(|meter| meter.leave(level));
     }
 
     /// The time since the last look was the client's.
     fn skip(&mut self) {
-        if let Some(meter) = &mut self.meter {
-            meter.skip();
-        }
+        self.measure(Meter::skip);
     }
 
     /// Rows in memory cost less.

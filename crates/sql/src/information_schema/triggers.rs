@@ -31,9 +31,18 @@ fn listed(table: &Table) -> impl Iterator<Item = (u64, &TriggerDef)> {
     KINDS.into_iter().flat_map(move |(event, time)| (1..).zip(table.def().triggers_for(event, time)))
 }
 
-fn definer(trigger: &TriggerDef) -> Value {
-    let (user, host) = &trigger.routine.definer;
-    t(format!("{user}@{host}"))
+/// When a trigger was made, by whom and under which settings: the last columns of all lists.
+fn circumstances(state: &SessionState, trigger: &TriggerDef) -> [Value; 6] {
+    let def = &trigger.routine;
+    let (user, host) = &def.definer;
+    [
+        Value::DateTime(wall_clock(state, def.created_at)),
+        t(SqlModes(def.sql_mode).to_string()),
+        t(format!("{user}@{host}")),
+        t(def.charset.name()),
+        t(def.collation.name),
+        t(def.schema_collation.name),
+    ]
 }
 
 /// Rows of SHOW TRIGGERS.
@@ -43,19 +52,15 @@ pub fn shown(state: &SessionState, schema: &str) -> Vec<Vec<Value>> {
     for table in tables.iter().filter(|table| are_seen(state, table)) {
         for (_, trigger) in listed(table) {
             let def = &trigger.routine;
-            rows.push(vec![
+            let mut row = vec![
                 t(&def.name),
                 t(trigger.event.name()),
                 t(&table.def().name),
                 t(&def.body),
                 t(trigger.time.name()),
-                Value::DateTime(wall_clock(state, def.created_at)),
-                t(SqlModes(def.sql_mode).to_string()),
-                definer(trigger),
-                t(def.charset.name()),
-                t(def.collation.name),
-                t(def.schema_collation.name),
-            ]);
+            ];
+            row.extend(circumstances(state, trigger));
+            rows.push(row);
         }
     }
     rows
@@ -68,7 +73,7 @@ pub(super) fn rows(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         }
         for (order, trigger) in listed(table) {
             let def = &trigger.routine;
-            rows.push(vec![
+            let mut row = vec![
                 t("def"),
                 t(&def.schema),
                 t(&def.name),
@@ -85,13 +90,9 @@ pub(super) fn rows(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
                 Value::Null,
                 t("OLD"),
                 t("NEW"),
-                Value::DateTime(wall_clock(state, def.created_at)),
-                t(SqlModes(def.sql_mode).to_string()),
-                definer(trigger),
-                t(def.charset.name()),
-                t(def.collation.name),
-                t(def.schema_collation.name),
-            ]);
+            ];
+            row.extend(circumstances(state, trigger));
+            rows.push(row);
         }
     })
 }

@@ -207,25 +207,7 @@ impl Parser<'_> {
 
     /// `INTERVAL(a, b, …)` is a function; `INTERVAL (a) DAY` is not: only what follows the parenthesis tells.
     pub(super) fn interval_is_function(&self) -> bool {
-        if !self.is_sym_at(1, "(") {
-            return false;
-        }
-        let mut depth = 0;
-        let mut ahead = 1;
-        loop {
-            match self.peek_at(ahead) {
-                Tok::Sym("(") => depth += 1,
-                Tok::Sym(")") => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return self.word_at(ahead + 1).and_then(IntervalUnit::by_name).is_none();
-                    }
-                }
-                Tok::End => return false,
-                _ => {}
-            }
-            ahead += 1;
-        }
+        self.is_sym_at(1, "(") && self.closing(1).is_some_and(|end| self.word_at(end + 1).and_then(IntervalUnit::by_name).is_none())
     }
 
     fn interval_after(&mut self, date: Expr, subtract: bool) -> Result<Expr> {

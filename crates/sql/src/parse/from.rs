@@ -1,7 +1,6 @@
 //! FROM: tables, derived tables, joins and index hints.
 
 use super::ast::*;
-use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
 
 /// Tables of one FROM.
@@ -131,26 +130,8 @@ impl Parser<'_> {
 
     /// `((SELECT …) UNION …) alias` against `((a JOIN b) JOIN c)`: a parenthesis that encloses a query.
     fn parenthesis_is_query(&self) -> bool {
-        if !self.is_sym("(") {
-            return true;
-        }
-        // Find what follows the inner parenthesis: an alias means a derived table inside a join list.
-        let (mut depth, mut ahead) = (0, 0);
-        loop {
-            match self.peek_at(ahead) {
-                Tok::Sym("(") => depth += 1,
-                Tok::Sym(")") => {
-                    depth -= 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                Tok::End => return true,
-                _ => {}
-            }
-            ahead += 1;
-        }
-        self.follows_query(ahead + 1)
+        // What follows the inner parenthesis tells: an alias means a derived table inside a join list.
+        !self.is_sym("(") || self.closing(0).is_none_or(|end| self.follows_query(end + 1))
     }
 
     fn sym_before_hint(&mut self) {

@@ -234,6 +234,25 @@ impl<'a> Parser<'a> {
         (0..=self.depth_max).take_while(|ahead| self.is_sym_at(*ahead, "(")).count()
     }
 
+    /// How many tokens ahead the parenthesis closes that opens `ahead`; `None`: it stays open.
+    pub fn closing(&self, ahead: usize) -> Option<usize> {
+        let (mut depth, mut at) = (0, ahead);
+        loop {
+            match self.peek_at(at) {
+                Tok::Sym("(") => depth += 1,
+                Tok::Sym(")") => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(at);
+                    }
+                }
+                Tok::End => return None,
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
     /// Text of the current token if it is an unquoted word.
     pub fn word(&self) -> Option<&'a str> {
         self.word_at(0)

@@ -1,10 +1,13 @@
-//! Stored routines: definitions, bodies, and the statements about conditions.
+//! Stored routines: definitions and bodies.
 //!
 //! A body becomes a list of steps while it is read: blocks, loops and branches are jumps in it. Names of variables are looked up where they stand, before
 //! those of columns, as MySQL does it: what names one is a parameter of its statement.
 
+mod condition;
+mod flow;
+
 use highkey_table::{DataAccess, RoutineKind, TriggerEvent, TriggerPlace, TriggerTime};
-use highkey_types::{SqlState, errors};
+use highkey_types::errors;
 
 use super::ast::*;
 use super::event::begins_event;
@@ -574,32 +577,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn end_label(&mut self, label: Option<&str>) -> Result<()> {
-        if !self.is_ident() {
-            return Ok(());
-        }
-        let end = self.ident()?;
-        match label {
-            Some(label) if same(label, &end) => Ok(()),
-            _ => Err(errors::sp_label_mismatch(end)),
-        }
-    }
-
-    fn open_label(&mut self, name: Option<String>, is_loop: bool) {
-        let routine = self.routine();
-        let start = is_loop.then(|| routine.next());
-        let (handlers, cursors) = (routine.program.handlers.len(), routine.program.cursors.len());
-        routine.labels.push(Label { barrier: false, name, start, handlers, cursors, leaves: Vec::new() });
-    }
-
-    /// What leaves it goes on here.
-    fn close_label(&mut self) {
-        let routine = self.routine();
-        if let Some(label) = routine.labels.pop() {
-            label.leaves.into_iter().for_each(|jump| routine.land(jump));
-        }
-    }
-
     /// BEGIN … END.
     fn block(&mut self, label: Option<String>) -> Result<()> {
         self.expect_kw("BEGIN")?;
@@ -701,217 +678,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn declare_handler(&mut self) -> Result<()> {
-        let exit = self.any_kw(&["CONTINUE", "EXIT"]) == Some("EXIT");
-        self.expect_kw("HANDLER")?;
-        self.expect_kw("FOR")?;
-        let conditions = self.list(Self::handled_condition)?;
-        let routine = self.routine();
-        for condition in &conditions {
-            if routine.current().handled.contains(condition) {
-                return Err(errors::sp_dup_handler());
-            }
-            routine.current().handled.push(*condition);
-        }
-        let number = routine.program.handlers.len();
-        let declared = routine.push(Instruction::Declare { handler: number, after: 0 });
-        routine.program.handlers.push(Handler { conditions, first: declared + 1 });
-        let scope = routine.current().scope;
-        routine.program.scopes[scope].handlers.push(number);
-        routine.open_scope(true);
-        routine.labels.push(Label { barrier: true, name: None, start: None, handlers: 0, cursors: 0, leaves: Vec::new() });
-        self.step()?;
-        let routine = self.routine();
-        routine.labels.pop();
-        routine.names.pop();
-        let end = routine.push(Instruction::EndHandler { to: None });
-        if exit {
-            routine.current().exits.push(end);
-        }
-        routine.land(declared);
-        Ok(())
-    }
-
-    fn handled_condition(&mut self) -> Result<HandledCondition> {
-        if self.kw("SQLWARNING") {
-            return Ok(HandledCondition::Warning);
-        }
-        if self.kw("SQLEXCEPTION") {
-            return Ok(HandledCondition::Exception);
-        }
-        if self.kws(&["NOT", "FOUND"]) {
-            return Ok(HandledCondition::NotFound);
-        }
-        if self.is_kw("SQLSTATE") || matches!(self.peek(), Tok::Int(_)) {
-            return self.condition_value();
-        }
-        let name = self.ident()?;
-        self.routine().condition(&name).ok_or_else(|| errors::sp_cond_mismatch(name))
-    }
-
-    /// An error's number, or SQLSTATE [VALUE] '…'.
-    fn condition_value(&mut self) -> Result<HandledCondition> {
-        if let Tok::Int(number) = *self.peek() {
-            self.advance();
-            return match u16::try_from(number) {
-                Ok(0) | Err(_) => Err(errors::wrong_value("CONDITION", number)),
-                Ok(code) => Ok(HandledCondition::Code(code)),
-            };
-        }
-        self.sqlstate().map(HandledCondition::State)
-    }
-
-    fn sqlstate(&mut self) -> Result<SqlState> {
-        self.expect_kw("SQLSTATE")?;
-        self.kw("VALUE");
-        let text = self.string()?;
-        SqlState::parse(&text).filter(|state| !state.is_success()).ok_or_else(|| errors::sp_bad_sqlstate(text))
-    }
-
-    fn loops(&mut self, label: Option<String>) -> Result<()> {
-        self.open_label(label.clone(), true);
-        let start = self.routine().next();
-        match self.any_kw(&["LOOP", "WHILE", "REPEAT"]) {
-            Some("LOOP") => {
-                self.branch(&["END"])?;
-                self.expect_kw("END")?;
-                self.expect_kw("LOOP")?;
-                self.routine().push(Instruction::Jump(start));
-            }
-            Some("WHILE") => {
-                let condition = self.routine_expr()?;
-                self.expect_kw("DO")?;
-                let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
-                self.branch(&["END"])?;
-                self.expect_kw("END")?;
-                self.expect_kw("WHILE")?;
-                let routine = self.routine();
-                routine.push(Instruction::Jump(start));
-                routine.land(check);
-                routine.resume_here(&[check]);
-            }
-            _ => {
-                self.branch(&["UNTIL"])?;
-                self.expect_kw("UNTIL")?;
-                let condition = self.routine_expr()?;
-                self.expect_kw("END")?;
-                self.expect_kw("REPEAT")?;
-                let routine = self.routine();
-                let check = routine.push(Instruction::JumpUnless { condition, to: start, resume: 0 });
-                routine.resume_here(&[check]);
-            }
-        }
-        self.close_label();
-        self.end_label(label.as_deref())
-    }
-
-    fn if_steps(&mut self) -> Result<()> {
-        let (mut checks, mut ends) = (Vec::new(), Vec::new());
-        self.expect_kw("IF")?;
-        loop {
-            let condition = self.routine_expr()?;
-            self.expect_kw("THEN")?;
-            let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
-            checks.push(check);
-            self.branch(&["ELSEIF", "ELSE", "END"])?;
-            let more = self.is_any_kw(&["ELSEIF", "ELSE"]);
-            let routine = self.routine();
-            if more {
-                ends.push(routine.push(Instruction::Jump(0)));
-            }
-            routine.land(check);
-            if !self.kw("ELSEIF") {
-                break;
-            }
-        }
-        if self.kw("ELSE") {
-            self.branch(&["END"])?;
-        }
-        self.expect_kw("END")?;
-        self.expect_kw("IF")?;
-        let routine = self.routine();
-        ends.into_iter().for_each(|end| routine.land(end));
-        routine.resume_here(&checks);
-        Ok(())
-    }
-
-    /// At least one statement.
-    fn branch(&mut self, words: &[&str]) -> Result<()> {
-        self.step()?;
-        self.semicolon()?;
-        self.steps_until(words)
-    }
-
-    fn case_steps(&mut self) -> Result<()> {
-        let (mut checks, mut ends) = (Vec::new(), Vec::new());
-        self.expect_kw("CASE")?;
-        let operand = if self.is_kw("WHEN") {
-            None
-        } else {
-            let value = self.routine_expr()?;
-            let routine = self.routine();
-            routine.program.variables.push(Variable { name: "CASE".to_string(), ty: None });
-            let variable = routine.program.variables.len() - 1;
-            checks.push(routine.push(Instruction::Set { variable, value, resume: None }));
-            Some(variable)
-        };
-        if !self.is_kw("WHEN") {
-            return self.fail();
-        }
-        while self.kw("WHEN") {
-            let (condition, locals) = self.with_locals(|p| match operand {
-                None => p.expr(),
-                Some(variable) => {
-                    let start = p.start();
-                    let kind = p.local_parameter(variable);
-                    let left = Box::new(Expr { kind, span: Span { start, end: start } });
-                    let right = Box::new(p.expr()?);
-                    Ok(Expr { kind: ExprKind::Binary { op: BinaryOp::Eq, left, right }, span: p.span_from(start) })
-                }
-            })?;
-            self.expect_kw("THEN")?;
-            let condition = Box::new(RoutineExpr { expr: condition, locals });
-            let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
-            checks.push(check);
-            self.branch(&["WHEN", "ELSE", "END"])?;
-            let routine = self.routine();
-            ends.push(routine.push(Instruction::Jump(0)));
-            routine.land(check);
-        }
-        if self.kw("ELSE") {
-            self.branch(&["END"])?;
-        } else {
-            self.routine().push(Instruction::CaseNotFound);
-        }
-        self.expect_kw("END")?;
-        self.expect_kw("CASE")?;
-        let routine = self.routine();
-        ends.into_iter().for_each(|end| routine.land(end));
-        routine.resume_here(&checks);
-        Ok(())
-    }
-
-    fn leave_step(&mut self) -> Result<()> {
-        let iterates = self.any_kw(&["LEAVE", "ITERATE"]) == Some("ITERATE");
-        let name = self.ident()?;
-        let routine = self.routine();
-        let Some(at) = routine.label(&name, iterates) else {
-            return Err(errors::sp_lilabel_mismatch(if iterates { "ITERATE" } else { "LEAVE" }, name));
-        };
-        let Label { handlers, cursors, start, .. } = routine.labels[at];
-        routine.leave(handlers, cursors);
-        match start.filter(|_| iterates) {
-            Some(start) => {
-                routine.push(Instruction::Jump(start));
-            }
-            None => {
-                let jump = routine.push(Instruction::Jump(0));
-                routine.labels[at].leaves.push(jump);
-            }
-        }
-        Ok(())
-    }
-
     fn cursor_name(&mut self) -> Result<usize> {
         let name = self.ident()?;
         self.routine().cursor(&name).ok_or_else(|| errors::sp_cursor_mismatch(name))
@@ -972,81 +738,6 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// SIGNAL and RESIGNAL.
-    pub(super) fn signal(&mut self) -> Result<Statement> {
-        let again = self.any_kw(&["SIGNAL", "RESIGNAL"]) == Some("RESIGNAL");
-        let state = if self.is_kw("SQLSTATE") {
-            Some(self.sqlstate()?)
-        } else if self.is_ident() {
-            let name = self.ident()?;
-            match self.routine.as_ref().and_then(|routine| routine.condition(&name)) {
-                Some(HandledCondition::State(state)) => Some(state),
-                Some(_) => return Err(errors::signal_bad_condition_type()),
-                None => return Err(errors::sp_cond_mismatch(name)),
-            }
-        } else if again {
-            None
-        } else {
-            return self.fail();
-        };
-        let mut items: Vec<(ConditionItem, Expr)> = Vec::new();
-        if self.kw("SET") {
-            loop {
-                let item = self.condition_item()?;
-                if item == ConditionItem::ReturnedSqlstate {
-                    return self.fail();
-                }
-                if items.iter().any(|(other, _)| *other == item) {
-                    return Err(errors::dup_signal_set(item.name()));
-                }
-                self.expect_sym("=")?;
-                items.push((item, self.expr()?));
-                if !self.sym(",") {
-                    break;
-                }
-            }
-        }
-        Ok(Statement::Signal(Box::new(Signal { again, state, items })))
-    }
-
-    fn condition_item(&mut self) -> Result<ConditionItem> {
-        let item = ConditionItem::ALL.into_iter().find(|item| self.is_kw(item.name())).ok_or_else(|| self.error())?;
-        self.advance();
-        Ok(item)
-    }
-
-    /// GET [CURRENT | STACKED] DIAGNOSTICS.
-    pub(super) fn get_diagnostics(&mut self) -> Result<Statement> {
-        self.expect_kw("GET")?;
-        let stacked = self.any_kw(&["CURRENT", "STACKED"]) == Some("STACKED");
-        self.expect_kw("DIAGNOSTICS")?;
-        let information = if self.kw("CONDITION") {
-            let number = self.expr()?;
-            let items = self.list(|p| {
-                let target = p.assigned_target()?;
-                Ok((target, p.condition_item()?))
-            })?;
-            Information::Condition { number, items }
-        } else {
-            Information::Statement(self.list(|p| {
-                let target = p.assigned_target()?;
-                match p.any_kw(&["NUMBER", "ROW_COUNT"]) {
-                    Some("NUMBER") => Ok((target, StatementItem::Number)),
-                    Some(_) => Ok((target, StatementItem::RowCount)),
-                    None => p.fail(),
-                }
-            })?)
-        };
-        Ok(Statement::GetDiagnostics(Box::new(GetDiagnostics { stacked, information })))
-    }
-
-    /// `target =`.
-    fn assigned_target(&mut self) -> Result<Target> {
-        let target = self.target()?;
-        self.expect_sym("=")?;
-        Ok(target)
     }
 
     /// `@name`, or a variable of the routine. Error 1327.

@@ -76,6 +76,14 @@ pub enum ExprKind {
     WindowRef(usize),
 }
 
+impl ExprKind {
+    /// A comparison, a test, or what joins or negates such: its value is a truth value. Calls and subqueries may have one too.
+    pub fn is_predicate(&self) -> bool {
+        use ExprKind::*;
+        matches!(self, Compare { .. } | And(_) | Or(_) | Not(_) | IsNull { .. } | IsTruth { .. } | In { .. } | Like { .. })
+    }
+}
+
 /// Comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -336,11 +344,9 @@ impl Expr {
         let mut foldable = true;
         self.walk(&mut |e| {
             foldable &= match &e.kind {
-                ExprKind::Literal(_) | ExprKind::Compare { .. } | ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Not(_) => true,
-                ExprKind::IsNull { .. } | ExprKind::IsTruth { .. } | ExprKind::In { .. } | ExprKind::Like { .. } => true,
-                ExprKind::Case { .. } | ExprKind::Cast(_) => true,
+                ExprKind::Literal(_) | ExprKind::Case { .. } | ExprKind::Cast(_) => true,
                 ExprKind::Call { func, .. } => func.is_deterministic(),
-                _ => false,
+                kind => kind.is_predicate(),
             };
         });
         foldable

@@ -336,40 +336,4 @@ impl Rel {
         let fields = self.fields[..width].to_vec();
         self.project(exprs, fields)
     }
-
-    /// The operator's inputs.
-    pub fn inputs(&self) -> Vec<&Rel> {
-        match &self.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
-            RelKind::Filter { input, .. }
-            | RelKind::Project { input, .. }
-            | RelKind::Aggregate { input, .. }
-            | RelKind::Window { input, .. }
-            | RelKind::Sort { input, .. }
-            | RelKind::Limit { input, .. }
-            | RelKind::Distinct { input } => vec![input],
-            RelKind::Join { left, right, .. } => vec![left, right],
-            RelKind::SetOperation { inputs, .. } => inputs.iter().collect(),
-            RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
-            RelKind::MaterializedCte { plan, .. } => vec![plan],
-        }
-    }
-
-    /// The operator's inputs, to change.
-    pub fn inputs_mut(&mut self) -> Vec<&mut Rel> {
-        match &mut self.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
-            RelKind::Filter { input, .. }
-            | RelKind::Project { input, .. }
-            | RelKind::Aggregate { input, .. }
-            | RelKind::Window { input, .. }
-            | RelKind::Sort { input, .. }
-            | RelKind::Limit { input, .. }
-            | RelKind::Distinct { input } => vec![input],
-            RelKind::Join { left, right, .. } => vec![left, right],
-            RelKind::SetOperation { inputs, .. } => inputs.iter_mut().collect(),
-            RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
-            RelKind::MaterializedCte { plan, .. } => vec![plan],
-        }
-    }
 }

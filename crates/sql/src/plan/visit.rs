@@ -6,69 +6,102 @@ use crate::stack;
 
 use super::{Expr, ExprKind, Rel, RelKind, SubqueryKind, FrameBoundary};
 
+/// The same visitors twice: to look at what they come to, and to change it.
+macro_rules! visitors {
+    ($children:ident, $inputs:ident, $own_roots:ident, $iter:ident $(, $mutability:tt)?) => {
+        impl Expr {
+            /// The direct operands, not entering subqueries' plans.
+            pub fn $children(& $($mutability)? self) -> Vec<& $($mutability)? Expr> {
+                match & $($mutability)? self.kind {
+                    ExprKind::Column(_)
+                    | ExprKind::Outer { .. }
+                    | ExprKind::Literal(_)
+                    | ExprKind::Param(_)
+                    | ExprKind::UserVar(_)
+                    | ExprKind::SystemVar { .. }
+                    | ExprKind::AggregateRef(_)
+                    | ExprKind::WindowRef(_) => Vec::new(),
+                    ExprKind::AssignUserVar { value: e, .. }
+                    | ExprKind::Not(e)
+                    | ExprKind::IsNull { expr: e, .. }
+                    | ExprKind::IsTruth { expr: e, .. }
+                    | ExprKind::Cast(e) => vec![e],
+                    ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.$iter().collect(),
+                    ExprKind::Compare { left, right, .. } => vec![left, right],
+                    ExprKind::In { expr, list, .. } => std::iter::once(& $($mutability)? **expr).chain(list).collect(),
+                    ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
+                    ExprKind::Case { branches, otherwise } => {
+                        let otherwise = otherwise.$iter().map(|value| & $($mutability)? **value);
+                        branches.$iter().flat_map(|(when, then)| [when, then]).chain(otherwise).collect()
+                    }
+                    ExprKind::Subquery(sub) => match & $($mutability)? sub.kind {
+                        SubqueryKind::Scalar | SubqueryKind::Exists { .. } => Vec::new(),
+                        SubqueryKind::In { exprs, .. } => exprs.$iter().collect(),
+                        SubqueryKind::Quantified { expr, .. } => vec![expr],
+                    },
+                }
+            }
+        }
+
+        impl Rel {
+            /// The operator's inputs.
+            pub fn $inputs(& $($mutability)? self) -> Vec<& $($mutability)? Rel> {
+                match & $($mutability)? self.kind {
+                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
+                    RelKind::Filter { input, .. }
+                    | RelKind::Project { input, .. }
+                    | RelKind::Aggregate { input, .. }
+                    | RelKind::Window { input, .. }
+                    | RelKind::Sort { input, .. }
+                    | RelKind::Limit { input, .. }
+                    | RelKind::Distinct { input } => vec![input],
+                    RelKind::Join { left, right, .. } => vec![left, right],
+                    RelKind::SetOperation { inputs, .. } => inputs.$iter().collect(),
+                    RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
+                    RelKind::MaterializedCte { plan, .. } => vec![plan],
+                }
+            }
+
+            /// Calls `f` on each expression that the operator holds directly (roots only).
+            pub fn $own_roots(& $($mutability)? self, f: &mut dyn FnMut(& $($mutability)? Expr)) {
+                match & $($mutability)? self.kind {
+                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
+                    RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
+                    RelKind::Values { rows } => rows.$iter().flatten().for_each(&mut *f),
+                    RelKind::Filter { predicate, .. } => f(predicate),
+                    RelKind::Project { exprs, .. } => exprs.$iter().for_each(&mut *f),
+                    RelKind::Join { on, .. } => on.$iter().for_each(&mut *f),
+                    RelKind::Aggregate { groups, aggregates, .. } => {
+                        groups.$iter().for_each(&mut *f);
+                        for aggregate in aggregates {
+                            aggregate.args.$iter().for_each(&mut *f);
+                            aggregate.order_by.$iter().for_each(|k| f(& $($mutability)? k.expr));
+                        }
+                    }
+                    RelKind::Window { windows, .. } => {
+                        for window in windows {
+                            window.args.$iter().for_each(&mut *f);
+                            window.partition_by.$iter().for_each(&mut *f);
+                            window.order_by.$iter().for_each(|k| f(& $($mutability)? k.expr));
+                            for bound in window.frame.$iter().flat_map(|w| [& $($mutability)? w.start, & $($mutability)? w.end]) {
+                                if let FrameBoundary::Preceding(e, _) | FrameBoundary::Following(e, _) = bound {
+                                    f(e);
+                                }
+                            }
+                        }
+                    }
+                    RelKind::Sort { keys, .. } => keys.$iter().for_each(|k| f(& $($mutability)? k.expr)),
+                    RelKind::Limit { offset, count, .. } => offset.$iter().chain(count).for_each(&mut *f),
+                }
+            }
+        }
+    };
+}
+
+visitors!(children, inputs, own_roots, iter);
+visitors!(children_mut, inputs_mut, own_roots_mut, iter_mut, mut);
+
 impl Expr {
-    /// The direct operands, not entering subqueries' plans.
-    pub fn children(&self) -> Vec<&Expr> {
-        match &self.kind {
-            ExprKind::Column(_)
-            | ExprKind::Outer { .. }
-            | ExprKind::Literal(_)
-            | ExprKind::Param(_)
-            | ExprKind::UserVar(_)
-            | ExprKind::SystemVar { .. }
-            | ExprKind::AggregateRef(_)
-            | ExprKind::WindowRef(_) => Vec::new(),
-            ExprKind::AssignUserVar { value: e, .. }
-            | ExprKind::Not(e)
-            | ExprKind::IsNull { expr: e, .. }
-            | ExprKind::IsTruth { expr: e, .. }
-            | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
-            ExprKind::Compare { left, right, .. } => vec![left, right],
-            ExprKind::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
-            ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
-            ExprKind::Case { branches, otherwise } => {
-                branches.iter().flat_map(|(when, then)| [when, then]).chain(otherwise.as_deref()).collect()
-            }
-            ExprKind::Subquery(sub) => match &sub.kind {
-                SubqueryKind::Scalar | SubqueryKind::Exists { .. } => Vec::new(),
-                SubqueryKind::In { exprs, .. } => exprs.iter().collect(),
-                SubqueryKind::Quantified { expr, .. } => vec![expr],
-            },
-        }
-    }
-
-    /// The direct operands, to change.
-    pub fn children_mut(&mut self) -> Vec<&mut Expr> {
-        match &mut self.kind {
-            ExprKind::Column(_)
-            | ExprKind::Outer { .. }
-            | ExprKind::Literal(_)
-            | ExprKind::Param(_)
-            | ExprKind::UserVar(_)
-            | ExprKind::SystemVar { .. }
-            | ExprKind::AggregateRef(_)
-            | ExprKind::WindowRef(_) => Vec::new(),
-            ExprKind::AssignUserVar { value: e, .. }
-            | ExprKind::Not(e)
-            | ExprKind::IsNull { expr: e, .. }
-            | ExprKind::IsTruth { expr: e, .. }
-            | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
-            ExprKind::Compare { left, right, .. } => vec![left, right],
-            ExprKind::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
-            ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
-            ExprKind::Case { branches, otherwise } => {
-                branches.iter_mut().flat_map(|(when, then)| [when, then]).chain(otherwise.as_deref_mut()).collect()
-            }
-            ExprKind::Subquery(sub) => match &mut sub.kind {
-                SubqueryKind::Scalar | SubqueryKind::Exists { .. } => Vec::new(),
-                SubqueryKind::In { exprs, .. } => exprs.iter_mut().collect(),
-                SubqueryKind::Quantified { expr, .. } => vec![expr],
-            },
-        }
-    }
-
     /// Calls `f` on this expression and everything below it, not entering subqueries' plans.
     pub fn walk<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         stack::ensure(|| {
@@ -145,27 +178,15 @@ fn collect_columns_flat(expr: &Expr, depth: usize, found: &mut Vec<usize>) {
     }
 }
 
-fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut impl FnMut(usize) -> usize) {
+fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usize) {
     match &mut expr.kind {
         ExprKind::Column(i) if depth == 0 => *i = f(*i),
         ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at_dyn(e, depth + 1, f)),
+        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at(e, depth + 1, f)),
         _ => {}
     }
     for child in expr.children_mut() {
         map_columns_at(child, depth, f);
-    }
-}
-
-fn map_columns_at_dyn(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usize) {
-    match &mut expr.kind {
-        ExprKind::Column(i) if depth == 0 => *i = f(*i),
-        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at_dyn(e, depth + 1, f)),
-        _ => {}
-    }
-    for child in expr.children_mut() {
-        map_columns_at_dyn(child, depth, f);
     }
 }
 
@@ -189,39 +210,6 @@ impl Rel {
         self.own_roots(f);
         for input in self.inputs() {
             input.for_each_root(f);
-        }
-    }
-
-    /// Those of this operator.
-    pub(super) fn own_roots(&self, f: &mut dyn FnMut(&Expr)) {
-        match &self.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
-            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
-            RelKind::Values { rows } => rows.iter().flatten().for_each(&mut *f),
-            RelKind::Filter { predicate, .. } => f(predicate),
-            RelKind::Project { exprs, .. } => exprs.iter().for_each(&mut *f),
-            RelKind::Join { on, .. } => on.iter().for_each(&mut *f),
-            RelKind::Aggregate { groups, aggregates, .. } => {
-                groups.iter().for_each(&mut *f);
-                for aggregate in aggregates {
-                    aggregate.args.iter().for_each(&mut *f);
-                    aggregate.order_by.iter().for_each(|k| f(&k.expr));
-                }
-            }
-            RelKind::Window { windows, .. } => {
-                for window in windows {
-                    window.args.iter().for_each(&mut *f);
-                    window.partition_by.iter().for_each(&mut *f);
-                    window.order_by.iter().for_each(|k| f(&k.expr));
-                    for bound in window.frame.iter().flat_map(|w| [&w.start, &w.end]) {
-                        if let FrameBoundary::Preceding(e, _) | FrameBoundary::Following(e, _) = bound {
-                            f(e);
-                        }
-                    }
-                }
-            }
-            RelKind::Sort { keys, .. } => keys.iter().for_each(|k| f(&k.expr)),
-            RelKind::Limit { offset, count, .. } => offset.iter().chain(count).for_each(&mut *f),
         }
     }
 
@@ -264,39 +252,6 @@ impl Rel {
         self.own_roots_mut(f);
         for input in self.inputs_mut() {
             input.for_each_root_mut(f);
-        }
-    }
-
-    /// Those of this operator, to change.
-    pub fn own_roots_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        match &mut self.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
-            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
-            RelKind::Values { rows } => rows.iter_mut().flatten().for_each(&mut *f),
-            RelKind::Filter { predicate, .. } => f(predicate),
-            RelKind::Project { exprs, .. } => exprs.iter_mut().for_each(&mut *f),
-            RelKind::Join { on, .. } => on.iter_mut().for_each(&mut *f),
-            RelKind::Aggregate { groups, aggregates, .. } => {
-                groups.iter_mut().for_each(&mut *f);
-                for aggregate in aggregates {
-                    aggregate.args.iter_mut().for_each(&mut *f);
-                    aggregate.order_by.iter_mut().for_each(|k| f(&mut k.expr));
-                }
-            }
-            RelKind::Window { windows, .. } => {
-                for window in windows {
-                    window.args.iter_mut().for_each(&mut *f);
-                    window.partition_by.iter_mut().for_each(&mut *f);
-                    window.order_by.iter_mut().for_each(|k| f(&mut k.expr));
-                    for bound in window.frame.iter_mut().flat_map(|w| [&mut w.start, &mut w.end]) {
-                        if let FrameBoundary::Preceding(e, _) | FrameBoundary::Following(e, _) = bound {
-                            f(e);
-                        }
-                    }
-                }
-            }
-            RelKind::Sort { keys, .. } => keys.iter_mut().for_each(|k| f(&mut k.expr)),
-            RelKind::Limit { offset, count, .. } => offset.iter_mut().chain(count).for_each(&mut *f),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use highkey_types::{Date, DateTime, Decimal, I256, MySqlError, Str, Time, Value};
 
-use crate::session::{Column, LocalInfile, OkSummary, ResultSink, blocking, error};
+use crate::session::{Column, ResultSink, blocking, error};
 
 /// Bytes of rows that wait in memory.
 const KEPT_BYTES: usize = 1 << 20;
@@ -87,20 +87,12 @@ impl ResultSink for CursorRows {
         self.rows += 1;
     }
 
-    fn end(&mut self, _summary: OkSummary) {}
-    fn ok(&mut self, _summary: OkSummary) {}
-    fn error(&mut self, _error: &MySqlError) {}
-
     fn wants_flush(&self) -> bool {
         self.bytes.len() >= KEPT_BYTES
     }
 
     async fn flush(&mut self) -> io::Result<()> {
         self.write()
-    }
-
-    async fn local_infile(&mut self, _name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        Err(error::not_allowed_command())
     }
 }
 

@@ -481,7 +481,7 @@ fn plan_depends_on_values(plan: &Plan) -> bool {
             values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).chain(checks).for_each(|e| e.walk(&mut note));
         }
         Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
-        Plan::Delete(BoundDelete::Single(single)) => single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).for_each(|e| e.walk(&mut note)),
+        Plan::Delete(BoundDelete::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
         Plan::Update(_) | Plan::Delete(_) => return true,
     }
     found

@@ -99,7 +99,6 @@ struct OneRow {
     rows: Vec<Vec<Value>>,
 }
 
-#[async_trait]
 impl ResultSink for OneRow {
     fn columns(&mut self, columns: &[Column]) {
         self.types = columns.iter().map(|column| ExprType::column(column.ty.clone(), true)).collect();
@@ -109,14 +108,6 @@ impl ResultSink for OneRow {
         if self.rows.len() < 2 {
             self.rows.push(row.to_vec());
         }
-    }
-
-    fn end(&mut self, _summary: OkSummary) {}
-    fn ok(&mut self, _summary: OkSummary) {}
-    fn error(&mut self, _error: &MySqlError) {}
-
-    async fn local_infile(&mut self, _name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        Err(error::not_allowed_command())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Database, Grants, UserDef};
+use highkey_table::{Database, UserDef};
 use highkey_types::MySqlError;
 use sha1::Digest as _;
 
@@ -80,21 +80,13 @@ fn like(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&c| c == b'%')
 }
 
+/// Makes `root`@`localhost` where there are no accounts. True: root has no password.
 pub async fn bootstrap_root(database: &Arc<Database>) -> Result<bool, MySqlError> {
     let users = database.catalog().users();
     if !users.is_empty() {
         return Ok(users.iter().any(|u| u.user == "root" && u.authentication_string.is_empty()));
     }
-    let root = UserDef {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: "caching_sha2_password".into(),
-        authentication_string: String::new(),
-        password_expired: false,
-        account_locked: false,
-        grants: Grants::all(),
-    };
-    database.create_user(&highkey_table::DdlContext::default(), root).await?;
+    database.create_user(&highkey_table::DdlContext::default(), UserDef::root()).await?;
     Ok(true)
 }
 

@@ -707,6 +707,11 @@ impl Session {
     pub async fn close(&mut self) {
         let _ = self.rollback_current().await;
         self.forget_transaction();
+        self.give_up_everything();
+    }
+
+    /// Gives up what it holds beside its transaction, which has ended: its locks of tables protect nothing any more.
+    fn give_up_everything(&mut self) {
         self.drop_temporary_tables();
         self.unlock_tables();
         self.state.locks.unlock_instance();
@@ -823,14 +828,8 @@ fn syntax_error(text: &str, at: usize) -> MySqlError {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // First what was done under LOCK TABLES goes, then the locks.
         self.abandon_transaction();
-        self.drop_temporary_tables();
-        self.unlock_tables();
-        self.state.locks.unlock_instance();
-        self.state.instance.user_locks().release_all(self.state.client.connection_id);
-        let closed = self.prepared.clear();
-        self.prepared_count(-(closed as i64));
+        self.give_up_everything();
         self.state.instance.replicas().lock().remove(&self.state.client.connection_id);
         self.state.instance.forget_connection(self.state.client.connection_id);
     }

@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_types::{Collation, ColumnType, MySqlError, Value};
 
+use super::error;
+
 /// A result column as the client is told about it. `ty` gives wire type, length and decimals.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -85,6 +87,8 @@ pub struct OkSummary {
 /// failed statement: `error`, which may also come after `columns` and rows. With several statements in one text there are
 /// several of these, all but the last with MORE_RESULTS_EXISTS.
 ///
+/// A sink that takes nothing but rows leaves the rest as it is: unheard, and without a client that could have files.
+///
 /// The synchronous calls only buffer. The session calls `flush` when `wants_flush` says that the buffer is full, so a slow
 /// client holds back the statement and not the memory; an error from it ends the statement.
 #[async_trait]
@@ -94,10 +98,11 @@ pub trait ResultSink: Send {
     /// The status that goes with the columns that come next, to clients that get one there: by default that of autocommit.
     fn announce(&mut self, _status: StatusFlags) {}
     /// End of the rows of a result set.
-    fn end(&mut self, summary: OkSummary);
+    fn end(&mut self, _summary: OkSummary) {}
     /// End of a statement without a result set.
-    fn ok(&mut self, summary: OkSummary);
-    fn error(&mut self, error: &MySqlError);
+    fn ok(&mut self, _summary: OkSummary) {}
+    /// The statement has failed.
+    fn error(&mut self, _error: &MySqlError) {}
 
     fn wants_flush(&self) -> bool {
         false
@@ -106,8 +111,11 @@ pub trait ResultSink: Send {
         Ok(())
     }
 
-    /// Asks the client for a file (LOAD DATA LOCAL). The reader must be read to its end, also when the load fails; the session does.
-    async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError>;
+    /// Asks the client for a file (LOAD DATA LOCAL). The reader must be read to its end, also when the load fails; the session does. Error 1148 where
+    /// there is no client.
+    async fn local_infile(&mut self, _name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        Err(error::not_allowed_command())
+    }
 }
 
 /// A file that the client is sending.

@@ -7,7 +7,7 @@
 use super::search::{Path, Target};
 use super::split_point::{FULL, SLACK};
 use super::{BTree, corrupt, count};
-use crate::buffer::{Access, ExclusiveGuard, LatchClass, Writer};
+use crate::buffer::{Access, ExclusiveGuard, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::progress::{Progress, Stage};
@@ -100,7 +100,7 @@ impl BTree {
 
     /// Latches the parent of the page of a level for `key`, to change it; with that page's slot. `None` if there is none.
     fn latch_parent(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Option<(ExclusiveGuard<'_>, usize)>> {
-        let Some(parent) = self.latch_level(key, level + 1, LatchClass::Smo, path)? else { return Ok(None) };
+        let Some(parent) = self.page_smo(key, level + 1, path)? else { return Ok(None) };
         let slot = child_slot(Node(&parent).0, key).map_err(|e| corrupt(parent.id(), e))?;
         Ok(Some((parent, slot)))
     }

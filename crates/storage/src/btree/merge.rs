@@ -4,7 +4,7 @@
 use super::search::Path;
 use super::split_point::page_size;
 use super::{BTree, corrupt, count};
-use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::buffer::{ExclusiveGuard, Scope, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{DELETED, INCOMPLETE_SPLIT, PAGE_SIZE, SLOT_SIZE};
@@ -57,7 +57,7 @@ impl BTree {
     /// One merge of children of the page of `level` for `key`.
     fn merge_below(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Next> {
         let mut scope = self.pool().scope(Writer::System)?;
-        let Some(mut parent) = self.latch_level(key, level, LatchClass::Smo, path)? else { return Ok(Next::Done) };
+        let Some(mut parent) = self.page_smo(key, level, path)? else { return Ok(Next::Done) };
         let parent_id = parent.id();
         let fail = |e| corrupt(parent_id, e);
         let node = Node(&parent);

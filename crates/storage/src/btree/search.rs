@@ -10,6 +10,7 @@ use crate::page::slotted::{Corrupt, Node, PageBytes, Range};
 use crate::sync::Ordering::Relaxed;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use std::ops::Deref;
 
 /// Deepest tree: two children a page would still hold 2^32 leaves.
 pub(super) const LEVELS_MAX: usize = 32;
@@ -255,7 +256,19 @@ impl BTree {
 
     /// Latches the page of `level` for the target shared, beginning at `hint` if there is one. `None` when the tree is lower than that.
     pub(super) fn page_shared(&self, target: Target, level: u8, hint: PageId, access: Access, path: &mut Path) -> Result<Option<SharedGuard<'_>>> {
-        let mut page = hint;
+        self.latch_page(target, level, hint, path, |page| self.pool().fix_shared_as(page, access))
+    }
+
+    /// Latches the page of `level` for the target with `fix`, beginning at `page` if there is one. `None` when the tree is lower than that.
+    #[inline]
+    fn latch_page<G: Deref<Target = [u8]>>(
+        &self,
+        target: Target,
+        level: u8,
+        mut page: PageId,
+        path: &mut Path,
+        fix: impl Fn(PageId) -> Result<G>,
+    ) -> Result<Option<G>> {
         let mut rounds = 0;
         loop {
             if page.is_none() {
@@ -264,7 +277,7 @@ impl BTree {
                     None => return Ok(None),
                 }
             }
-            let guard = self.pool().fix_shared_as(page, access)?;
+            let guard = fix(page)?;
             match self.standing(&guard, page, target, level)? {
                 Standing::Here => return Ok(Some(guard)),
                 // Released before the next is latched: its fences tell whether it still is the one.
@@ -291,31 +304,9 @@ impl BTree {
         Ok(guard)
     }
 
-    /// Latches the page of `level` for `key` exclusively, beginning at the path's page. `None` when the tree is lower than that.
-    pub(super) fn latch_level(&self, key: &[u8], level: u8, class: LatchClass, path: &mut Path) -> Result<Option<ExclusiveGuard<'_>>> {
-        let mut page = path.at(level);
-        let mut rounds = 0;
-        loop {
-            if page.is_none() {
-                match self.descend(Target::Key(key), level, path)? {
-                    Some(found) => page = found,
-                    None => return Ok(None),
-                }
-            }
-            let guard = if class == LatchClass::Smo { self.fix_smo(page)? } else { self.pool().fix_exclusive(page, class)? };
-            match self.standing(&guard, page, Target::Key(key), level)? {
-                Standing::Here => return Ok(Some(guard)),
-                Standing::Right(next) => {
-                    count(&self.stats().moves_right);
-                    page = next;
-                }
-                Standing::Lost => {
-                    page = PageId::NONE;
-                    drop(guard);
-                    self.note_restart(&mut rounds)?;
-                }
-            }
-        }
+    /// Latches the page of `level` for `key` for a structure modification, beginning at the path's page. `None` when the tree is lower than that.
+    pub(super) fn page_smo(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Option<ExclusiveGuard<'_>>> {
+        self.latch_page(Target::Key(key), level, path.at(level), path, |page| self.fix_smo(page))
     }
 
     /// Reads the record of `key` under the leaf's shared latch; `f` must be short and may not wait.

@@ -5,7 +5,7 @@
 use super::search::Path;
 use super::split_point::{FULL, page_size, shortest_separator};
 use super::{BTree, corrupt, count};
-use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::buffer::{ExclusiveGuard, Scope, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{APPEND, HEADER_SIZE, INCOMPLETE_SPLIT, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
@@ -29,7 +29,7 @@ impl BTree {
     /// help, so the page has to be split alone.
     pub(super) fn make_room(&self, key: &[u8], need: usize, path: &mut Path) -> Result<bool> {
         let mut scope = self.pool().scope(Writer::System)?;
-        let Some(parent) = self.latch_level(key, 1, LatchClass::Smo, path)? else { return Ok(false) };
+        let Some(parent) = self.page_smo(key, 1, path)? else { return Ok(false) };
         let fail = |e| corrupt(parent.id(), e);
         let node = Node(&parent);
         let slot = child_slot(node.0, key).map_err(fail)?;
@@ -100,11 +100,11 @@ impl BTree {
             return Ok(true);
         }
         let three = if packed { pair.cut_three_packed(need) } else { pair.cut_three(need) };
-        let Some((first, second)) = three.map_err(fail)? else { return Ok(false) };
-        if !parent_takes(node, left_slot + 1, &[&first.separator, &second.separator]).map_err(fail)? {
+        let Some(cuts) = three.map_err(fail)? else { return Ok(false) };
+        if !parent_takes(node, left_slot + 1, &[&cuts.0.separator, &cuts.1.separator]).map_err(fail)? {
             return Ok(false);
         }
-        self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &first, &second)?;
+        self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &cuts)?;
         scope.commit()?;
         count(&self.stats().splits_two_to_three);
         Ok(true)
@@ -264,7 +264,7 @@ impl BTree {
         scope.apply(parent, op::INSERT_CHILD, payload)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Spreads the records of two siblings over them and a new page between.
     fn two_to_three<'p>(
         &'p self,
         scope: &mut Scope<'p>,
@@ -272,8 +272,7 @@ impl BTree {
         mut left: ExclusiveGuard<'p>,
         mut right: ExclusiveGuard<'p>,
         slot: usize,
-        first: &PairCut,
-        second: &PairCut,
+        (first, second): &(PairCut, PairCut),
     ) -> Result<()> {
         let fail = |e| corrupt(PageId(0), e);
         let middle_id = self.space().allocate(scope, self.index())?;

@@ -4,7 +4,7 @@
 use super::search::Path;
 use super::split_point::{Addition, Cut, Plan, Sequence};
 use super::{BTree, corrupt, count};
-use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::buffer::{ExclusiveGuard, Scope, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId};
 use crate::page::slotted::layout::{APPEND, INCOMPLETE_SPLIT, INNER_OVERHEAD, LEAF_OVERHEAD};
@@ -326,7 +326,7 @@ impl BTree {
         let mut payload = Vec::new();
         loop {
             let mut scope = self.pool().scope(Writer::System)?;
-            let Some(mut parent) = self.latch_level(separator, level, LatchClass::Smo, path)? else { return Ok(None) };
+            let Some(mut parent) = self.page_smo(separator, level, path)? else { return Ok(None) };
             let parent_id = parent.id();
             let fail = |e| corrupt(parent_id, e);
             // Top-down: the parent is held while the child is waited for, never the other way round.

@@ -56,6 +56,7 @@ impl SimClock {
     pub fn new() -> SimClock {
         SimClock::default()
     }
+    /// Time passes, for tests.
     pub fn advance(&self, by: Duration) {
         *self.now.lock() += by;
     }

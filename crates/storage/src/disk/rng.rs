@@ -25,6 +25,7 @@ impl Rng for SystemRng {
 pub struct SeededRng(Mutex<rand::rngs::SmallRng>);
 
 impl SeededRng {
+    /// The same seed gives the same numbers.
     pub fn new(seed: u64) -> SeededRng {
         SeededRng(Mutex::new(rand::rngs::SmallRng::seed_from_u64(seed)))
     }

@@ -74,6 +74,7 @@ enum Pending {
 }
 
 impl SimDisk {
+    /// An empty disk.
     pub fn new(config: SimConfig) -> SimDisk {
         let rng = SeededRng::new(config.seed);
         SimDisk(Arc::new(Shared { config, rng, state: Mutex::default() }))
@@ -89,6 +90,7 @@ impl SimDisk {
         self.0.state.lock().power_off_at = Some(n);
     }
 
+    /// Whether the power has failed: every call fails.
     pub fn is_off(&self) -> bool {
         self.0.state.lock().off
     }

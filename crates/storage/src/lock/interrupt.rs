@@ -32,10 +32,12 @@ impl Interrupt {
         }
     }
 
+    /// Waits may begin again.
     pub fn clear(&self) {
         self.raised.store(false, Ordering::SeqCst);
     }
 
+    /// Whether waits end at once.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
     }

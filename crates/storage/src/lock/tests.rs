@@ -1,3 +1,5 @@
+//! Queues of row locks: who is granted what, and what ends a wait.
+
 use std::time::Duration;
 
 use super::*;

@@ -134,6 +134,7 @@ impl Prepared {
             .collect()
     }
 
+    /// Its transaction id.
     pub fn id(&self) -> TxnId {
         self.chain.owner.id
     }

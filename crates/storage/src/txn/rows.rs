@@ -104,6 +104,7 @@ impl SortedRows {
         sorted
     }
 
+    /// Forgets the rows and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.rows.clear();
@@ -148,6 +149,7 @@ impl Bounds {
         Bounds { lower, upper }
     }
 
+    /// Whether the key is in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.above_lower(key) && self.below_upper(key)
     }
@@ -197,11 +199,13 @@ impl LeafRows {
         self.rows.is_empty()
     }
 
+    /// The key of a row, by its place.
     pub fn key(&self, row: usize) -> &[u8] {
         let (start, middle, _) = self.rows[row];
         &self.bytes[start as usize..middle as usize]
     }
 
+    /// The value of a row, by its place.
     pub fn value(&self, row: usize) -> &[u8] {
         let (_, middle, end) = self.rows[row];
         &self.bytes[middle as usize..end as usize]

@@ -84,6 +84,7 @@ impl Txn {
         self.owner.as_ref().map(|o| o.id)
     }
 
+    /// Its isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
@@ -101,6 +102,7 @@ impl Txn {
         }
     }
 
+    /// How long it waits for a row lock from now on before `LockError::Timeout`.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.lock_wait_timeout = timeout;
     }
@@ -238,6 +240,7 @@ impl Txn {
         }
     }
 
+    /// The present place among its changes, to go back to.
     pub fn savepoint(&mut self) -> Savepoint {
         Savepoint { lsn: self.last_lsn, purge: self.purge.mark(), dropped: self.dropped.len() }
     }
@@ -361,6 +364,7 @@ impl Txn {
         }
     }
 
+    /// Undoes everything, and lets its locks go. An error of the disk.
     pub fn rollback(mut self) -> Result<()> {
         self.end_rolled_back()
     }

@@ -240,6 +240,7 @@ impl Record {
         Lsn(self.lsn.0 + self.bytes.len() as u64)
     }
 
+    /// How to take it back, as `txn` wrote it; empty where there is nothing to undo.
     pub fn undo(&self) -> &[u8] {
         &self.bytes[RECORD_HEADER..self.undo_end]
     }

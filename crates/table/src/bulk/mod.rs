@@ -3,30 +3,32 @@
 //! Rows come encoded, in statement order, a chunk at a time. [`Table::prepare_rows`] sorts a chunk and may run in any thread;
 //! [`BulkInsert::add`] takes chunks in statement order. See README.md, "Bulk insert".
 
+mod distinct;
+mod rows;
 mod run;
+mod runs;
+mod secondary;
 mod threads;
 
-use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Engine, Interrupt, Load, LoadTxn, Loaded, Progress, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
-use highkey_types::{MySqlError, Value, errors};
+use highkey_storage::{BatchRows, Load, Loaded, Stage};
+use highkey_types::{MySqlError, Value};
 
 use crate::commit::EventMark;
-use crate::def::IndexKind;
-use crate::index::clustered_key;
 use crate::insert::OnDuplicate;
 use crate::table::{Table, TableState, granted};
 use crate::transaction::Transaction;
-pub(crate) use run::{MergeAhead, Run};
-use run::{Item, Merge, SpilledRun};
+use distinct::Distinct;
+pub use rows::{EncodedRows, PreparedRows};
+use run::MergeAhead;
+pub(crate) use run::Run;
+pub(crate) use runs::{Runs, scratch};
+use runs::{Returned, are_aligned, spill_halves};
+pub(crate) use secondary::Unbuilt;
 pub(crate) use threads::{side_by_side, useful_threads};
 
-/// Less than this is inserted and logged as usual: a bulk load writes its pages to disk at once.
-const BULK_BYTES: usize = 1 << 20;
 /// So much in ascending order is taken for the beginning of more: it goes into the load at once, whose pages are then written while the
 /// rest is read. More than one chunk, for each is sorted.
 const STREAM_BYTES: usize = 6 << 20;
@@ -36,103 +38,8 @@ const MERGED_BYTES: usize = 8 << 20;
 const BATCH_ROWS: usize = 16 << 10;
 /// Of those, rows that go into one index before the thread's other tasks may have their turn: some milliseconds.
 const TURN_ROWS: usize = 4 << 10;
-/// A buffer of encoded rows longer than the first goes to the second at once if nothing else is said: as long as the chunks of a large statement are
-/// (`BULK_CHUNK_BYTES` of `highkey-sql`, and a leaf).
-const GROWN_BYTES: usize = 64 << 10;
-const CHUNK_BYTES: usize = (4 << 20) + GROWN_BYTES;
 /// Errors of ignored rows that are kept: as many warnings as a session can (`max_error_count`).
 const IGNORED_ERRORS_MAX: usize = 65_535;
-
-/// Encoded rows one after the other, as a table's `RowLayout` writes them.
-#[derive(Clone, Debug)]
-pub struct EncodedRows {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-    /// Room that a buffer longer than `GROWN_BYTES` gets at once: doubling would copy the rows several times.
-    room: usize,
-}
-
-impl Default for EncodedRows {
-    fn default() -> Self {
-        EncodedRows::with_room(CHUNK_BYTES)
-    }
-}
-
-impl EncodedRows {
-    /// Empty; more than a few rows are taken to be a chunk of a large statement.
-    pub fn new() -> EncodedRows {
-        EncodedRows::default()
-    }
-
-    /// Empty; more than a few rows are taken to be about so many bytes. What is not needed of them is memory lost where memory comes in huge pages.
-    pub fn with_room(bytes: usize) -> EncodedRows {
-        EncodedRows { bytes: Vec::new(), ends: Vec::new(), room: bytes }
-    }
-
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    pub fn byte_len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Adds what `write` appends as a row.
-    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.try_push_with(|out| {
-            write(out);
-            true
-        });
-    }
-
-    /// Adds what `write` appends as a row, if it says so; else the rows are as before.
-    pub fn try_push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
-        let start = self.bytes.len();
-        if start > GROWN_BYTES && start < self.room {
-            self.bytes.reserve_exact(self.room - start);
-        }
-        if !write(&mut self.bytes) {
-            self.bytes.truncate(start);
-            return false;
-        }
-        let end = u32::try_from(self.bytes.len()).expect("a chunk of rows stays below 4 GiB");
-        self.ends.push(end);
-        true
-    }
-
-    pub fn row(&self, i: usize) -> &[u8] {
-        &self.bytes[self.place(i)]
-    }
-
-    /// The row, to be changed in place.
-    pub fn row_mut(&mut self, i: usize) -> &mut [u8] {
-        let place = self.place(i);
-        &mut self.bytes[place]
-    }
-
-    fn place(&self, i: usize) -> Range<usize> {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        start..self.ends[i] as usize
-    }
-}
-
-/// A chunk of rows with their index entries.
-pub struct PreparedRows {
-    /// Of each index; of the clustered one only, as long as a table's row ids are not given.
-    runs: Vec<Run>,
-    count: usize,
-    auto_increment: Option<Value>,
-}
-
-impl PreparedRows {
-    fn bytes(&self) -> usize {
-        self.runs.iter().map(Run::bytes).sum()
-    }
-}
 
 /// What a bulk insert did.
 #[derive(Clone, Debug, Default)]
@@ -145,95 +52,6 @@ pub struct BulkReport {
     pub ignored_errors: Vec<MySqlError>,
     /// `OnDuplicate::Replace`: rows deleted to make room.
     pub replaced: u64,
-}
-
-/// The entries of one index so far.
-pub(crate) struct Runs {
-    pub(crate) memory: Vec<Run>,
-    spilled: Vec<SpilledRun>,
-    /// Where they are spilled to; `None`: where the operating system has temporary files.
-    directory: Option<PathBuf>,
-}
-
-impl Runs {
-    /// No entries. They are spilled beside the database.
-    pub(crate) fn new(engine: &Engine) -> Runs {
-        Runs { memory: Vec::new(), spilled: Vec::new(), directory: engine.disk().directory().map(PathBuf::from) }
-    }
-
-    pub(crate) fn is_small(&self) -> bool {
-        self.spilled.is_empty() && self.memory.iter().map(Run::bytes).sum::<usize>() < BULK_BYTES
-    }
-
-    pub(crate) fn merge(&self) -> Result<Merge<'_>, MySqlError> {
-        Merge::new(&self.memory, &self.spilled).map_err(scratch)
-    }
-
-    /// `merge` in a thread of its own.
-    pub(crate) fn merge_ahead<'scope, 'env: 'scope>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Result<MergeAhead<'env>, MySqlError> {
-        MergeAhead::new(self.merge()?, scope).map_err(scratch)
-    }
-
-    pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
-        self.spill_first(self.memory.len())
-    }
-
-    /// Spills the first runs, merged into one.
-    fn spill_first(&mut self, runs: usize) -> Result<(), MySqlError> {
-        if runs > 0 {
-            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last(), self.directory.as_deref()).map_err(scratch)?;
-            self.spilled.push(run);
-            self.memory.drain(..runs);
-        }
-        Ok(())
-    }
-
-    /// Takes over runs of other rows.
-    pub(crate) fn absorb(&mut self, other: Runs) {
-        self.memory.extend(other.memory);
-        self.spilled.extend(other.spilled);
-    }
-
-    /// Spills half of what is in memory: all of it would leave the memory empty for the last merge. Returns the bytes that stay.
-    fn spill_half(&mut self) -> Result<usize, MySqlError> {
-        self.spill_first(self.memory.len().div_ceil(2))?;
-        Ok(self.memory.iter().map(Run::bytes).sum())
-    }
-}
-
-/// As `Runs::spill_half`, of all indexes.
-fn spill_halves(threads: usize, indexes: &mut [Runs]) -> Result<usize, MySqlError> {
-    let stay = side_by_side(threads, indexes.iter_mut().collect(), |_, runs: &mut Runs, _| runs.spill_half())?;
-    Ok(stay.into_iter().sum())
-}
-
-/// Whether the n-th runs of all indexes are of the same rows.
-fn are_aligned(indexes: &[Runs]) -> bool {
-    indexes.iter().all(|runs| runs.spilled.is_empty() && runs.memory.len() == indexes[0].memory.len())
-}
-
-/// Rows that a load gives back, as fewer runs than they came in.
-struct Returned {
-    runs: Runs,
-    run: Run,
-    memory: usize,
-    failed: Option<MySqlError>,
-}
-
-impl Returned {
-    fn push(&mut self, key: &[u8], value: &[u8]) {
-        let row = self.run.len() as u64;
-        self.run.add(key, value, row);
-        if self.run.bytes() > self.memory && self.failed.is_none() {
-            self.runs.memory.push(std::mem::take(&mut self.run));
-            self.failed = self.runs.spill().err();
-        }
-    }
-
-    fn into_runs(mut self) -> Result<Runs, MySqlError> {
-        self.runs.memory.push(self.run);
-        self.failed.map_or(Ok(self.runs), Err)
-    }
 }
 
 /// The right to load an empty table: one at a time has it, the others would build their trees in vain.
@@ -276,66 +94,7 @@ pub struct BulkInsert {
     report: BulkReport,
 }
 
-pub(crate) fn scratch(cause: std::io::Error) -> MySqlError {
-    MySqlError::with_message(1026, format!("Error writing file '(temporary)' (errno: {} - {cause})", cause.raw_os_error().unwrap_or(0)))
-}
-
 impl Table {
-    /// Finds the rows' keys and sorts them. They are complete rows of this table, in statement order.
-    pub fn prepare_rows(&self, rows: EncodedRows) -> PreparedRows {
-        let count = rows.len();
-        let mut run = Run::default();
-        run.entries.reserve_exact(count);
-        let mut start = 0;
-        let row_ids = self.clustered().kind == IndexKind::RowId;
-        for (i, end) in rows.ends.iter().enumerate() {
-            let key_start = run.keys.len();
-            if row_ids {
-                run.keys.extend_from_slice(&[0; 8]);
-            } else {
-                self.clustered().encode_row(&self.layout, &rows.bytes[start as usize..*end as usize], &mut run.keys);
-            }
-            run.push(key_start, (start, *end), i as u64);
-            start = *end;
-        }
-        let auto_increment = self.auto_increment_column().and_then(|column| {
-            let values = (0..count).map(|i| self.layout.value(rows.row(i), column));
-            values.max_by_key(number)
-        });
-        run.values = rows.bytes;
-        let mut prepared = PreparedRows { runs: vec![run], count, auto_increment };
-        if !row_ids {
-            prepared.runs[0].sort();
-            self.add_secondaries(&mut prepared);
-        }
-        prepared
-    }
-
-    /// The hidden keys of a chunk for a table without a primary key, and the secondary entries that wait for them.
-    fn give_row_ids(&self, txn: &mut Transaction, chunk: &mut PreparedRows) -> Result<(), MySqlError> {
-        if self.clustered().kind == IndexKind::RowId {
-            let first = txn.take_row_ids(&self.state, chunk.count as u64)?;
-            chunk.runs[0].number(first);
-            self.add_secondaries(chunk);
-        }
-        Ok(())
-    }
-
-    fn add_secondaries(&self, prepared: &mut PreparedRows) {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        for codec in &self.indexes[1..] {
-            let clustered = &prepared.runs[0];
-            let mut run = Run::default();
-            run.entries.reserve_exact(clustered.len());
-            for i in 0..clustered.len() {
-                codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
-                run.add(&key, &value, clustered.row(i));
-            }
-            run.sort();
-            prepared.runs.push(run);
-        }
-    }
-
     /// Begins a bulk insert that keeps about `memory` bytes of entries in memory. `mode` is not `Report`.
     pub fn bulk_insert(self: &Arc<Self>, txn: &mut Transaction, mode: OnDuplicate, memory: usize) -> Result<BulkInsert, MySqlError> {
         assert!(mode != OnDuplicate::Report, "a bulk insert does not stop at duplicates");
@@ -359,105 +118,6 @@ impl Table {
             last_key: Vec::new(),
             report: BulkReport::default(),
         })
-    }
-}
-
-/// For finding the largest of a column's values.
-fn number(value: &Value) -> i128 {
-    match value {
-        Value::Int(v) => i128::from(*v),
-        Value::UInt(v) => i128::from(*v),
-        Value::Float(v) => *v as i128,
-        Value::Double(v) => *v as i128,
-        _ => 0,
-    }
-}
-
-/// A duplicate met while merging: in `OnDuplicate::Error` the first in statement order counts.
-#[derive(Default)]
-struct FirstDuplicate {
-    row: Option<u64>,
-    entry: (Vec<u8>, Vec<u8>),
-}
-
-impl FirstDuplicate {
-    fn note(&mut self, item: &Item<'_>) {
-        if self.row.is_none_or(|row| item.row < row) {
-            self.row = Some(item.row);
-            self.entry = (item.key.to_vec(), item.value.to_vec());
-        }
-    }
-}
-
-/// Of equal keys, which entry stays: given in key order, one by one.
-#[derive(Default)]
-struct Distinct {
-    first: FirstDuplicate,
-    /// The entry before: with REPLACE the last of equal keys stays, so each waits for the next key.
-    key: Vec<u8>,
-    value: Vec<u8>,
-    waiting: bool,
-    count: usize,
-}
-
-impl Distinct {
-    /// Takes the next entry; `each` gets those that stay.
-    fn take(
-        &mut self,
-        insert: &mut BulkInsert,
-        txn: &Transaction,
-        item: &Item<'_>,
-        each: &mut impl FnMut(&mut BulkInsert, &[u8], &[u8]) -> Result<(), MySqlError>,
-    ) -> Result<(), MySqlError> {
-        self.count += 1;
-        if self.count % BATCH_ROWS == 0 {
-            txn.check_interrupt()?;
-            txn.progress.add(BATCH_ROWS as u64);
-        }
-        let equal = self.count > 1 && item.key == self.key.as_slice();
-        match insert.mode {
-            OnDuplicate::Replace | OnDuplicate::ReplaceNumbered => {
-                if equal {
-                    insert.report.replaced += 1;
-                } else if self.waiting {
-                    each(insert, &self.key, &self.value)?;
-                }
-                self.value.clear();
-                self.value.extend_from_slice(item.value);
-                self.waiting = true;
-            }
-            OnDuplicate::Ignore if equal => {
-                insert.report.ignored += 1;
-                if insert.report.ignored_errors.len() < IGNORED_ERRORS_MAX {
-                    let row = insert.table.layout.values(item.value);
-                    let error = insert.table.duplicate_entry(0, &row);
-                    insert.report.ignored_errors.push(error);
-                }
-            }
-            _ if equal => self.first.note(item),
-            _ if self.first.row.is_some() => {}
-            _ => each(insert, item.key, item.value)?,
-        }
-        if !equal {
-            self.key.clear();
-            self.key.extend_from_slice(item.key);
-        }
-        Ok(())
-    }
-
-    /// All entries were given. Error 1062 if one of equal keys may not stay.
-    fn end(
-        &mut self,
-        insert: &mut BulkInsert,
-        each: &mut impl FnMut(&mut BulkInsert, &[u8], &[u8]) -> Result<(), MySqlError>,
-    ) -> Result<(), MySqlError> {
-        if self.waiting {
-            each(insert, &self.key, &self.value)?;
-        }
-        match self.first.row {
-            Some(_) => Err(insert.table.duplicate_entry(0, &insert.table.layout.values(&self.first.entry.1))),
-            None => Ok(()),
-        }
     }
 }
 
@@ -586,7 +246,7 @@ impl BulkInsert {
     }
 
     fn returned(&self) -> Returned {
-        Returned { runs: Runs::new(&self.table.engine), run: Run::default(), memory: self.memory, failed: None }
+        Returned::new(&self.table.engine, self.memory)
     }
 
     /// Puts everything in. What the report says is then done.
@@ -692,80 +352,6 @@ impl BulkInsert {
         Ok(true)
     }
 
-    /// Builds the secondary indexes side by side; those that are not empty any more get their entries in batches.
-    async fn load_secondaries(&mut self, txn: &mut Transaction, indexes: &[Runs]) -> Result<(), MySqlError> {
-        let table = self.table.clone();
-        let mut loads = Vec::new();
-        for (index, codec) in table.indexes.iter().enumerate().skip(1) {
-            if let Some(load) = txn.inner().load(codec.id).map_err(|e| table.failed(e))? {
-                loads.push((index, load));
-            }
-        }
-        let empty: Vec<usize> = loads.iter().map(|(index, _)| *index).collect();
-        let built = table.engine.blocking(|| self.build_secondaries(txn, loads, indexes))?;
-        for (index, runs) in indexes.iter().enumerate().skip(1) {
-            if !built || !empty.contains(&index) {
-                self.insert_secondary(txn, index, runs).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// False: one of the indexes is not empty any more, nothing was done.
-    fn build_secondaries(&self, txn: &mut Transaction, loads: Vec<(usize, Load)>, indexes: &[Runs]) -> Result<bool, MySqlError> {
-        let (interrupt, progress) = (txn.interrupt(), txn.progress.clone());
-        let table = &self.table;
-        let kept = self.keeps_all_rows();
-        let build = SecondaryBuild { table, mode: self.mode, kept, interrupt: &interrupt, progress: &progress };
-        // To look for the row of every entry is the transaction's work, which only one thread can do at a time.
-        let threads = if kept { self.threads } else { 1 };
-        let shared = SharedTxn::new(txn.inner());
-        let built = side_by_side(threads, loads, |_, (index, load), in_vain| {
-            build.run(&shared, index, load, &indexes[index], in_vain).map_err(|unbuilt| (index, unbuilt))
-        });
-        match built {
-            Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
-            Err((_, Unbuilt::Failed(error))) => Err(error),
-            Err((index, Unbuilt::Duplicate { key, value })) => Err(table.duplicate_of_entry(txn, index, &key, &value)),
-        }
-    }
-
-    /// With IGNORE and REPLACE there are no unique secondary indexes here, but their runs may have entries of rows that did not stay.
-    fn keeps_all_rows(&self) -> bool {
-        self.report.ignored == 0 && self.report.replaced == 0
-    }
-
-    /// The entries of a secondary index in batches.
-    async fn insert_secondary(&mut self, txn: &mut Transaction, index: usize, runs: &Runs) -> Result<(), MySqlError> {
-        let table = self.table.clone();
-        let kept = self.keeps_all_rows();
-        let mut merge = runs.merge()?;
-        let mut sorted = SortedRows::new();
-        loop {
-            sorted.clear();
-            while sorted.len() < BATCH_ROWS {
-                let Some(item) = merge.next().map_err(scratch)? else { break };
-                let repeated = sorted.len().checked_sub(1).is_some_and(|last| sorted.key(last) == item.key);
-                if repeated && self.mode != OnDuplicate::Error {
-                    continue;
-                }
-                if repeated {
-                    return Err(table.duplicate_of_entry(txn, index, item.key, item.value));
-                }
-                if kept || table.is_entry_of_row(txn.inner(), index, item.key, item.value)? {
-                    sorted.push(item.key, item.value);
-                }
-            }
-            if sorted.is_empty() {
-                return Ok(());
-            }
-            txn.check_interrupt()?;
-            if let Some(at) = table.insert_run(txn, index, &sorted).await? {
-                return Err(table.duplicate_of_entry(txn, index, sorted.key(at), sorted.value(at)));
-            }
-        }
-    }
-
     /// What was collected, after all into a table that others write to: chunk by chunk as it came, if it is still in those.
     async fn insert_runs(&mut self, txn: &mut Transaction, indexes: Vec<Runs>) -> Result<(), MySqlError> {
         if !are_aligned(&indexes) {
@@ -857,71 +443,6 @@ impl BulkInsert {
     }
 }
 
-/// Why the pages of an index were not made.
-pub(crate) enum Unbuilt {
-    /// An entry whose key another one has.
-    Duplicate { key: Vec<u8>, value: Vec<u8> },
-    Failed(MySqlError),
-}
-
-impl From<MySqlError> for Unbuilt {
-    fn from(error: MySqlError) -> Unbuilt {
-        Unbuilt::Failed(error)
-    }
-}
-
-/// Makes the pages of a secondary index from sorted runs, in any thread.
-struct SecondaryBuild<'a> {
-    table: &'a Table,
-    mode: OnDuplicate,
-    /// As `BulkInsert::keeps_all_rows`.
-    kept: bool,
-    interrupt: &'a Interrupt,
-    progress: &'a Progress,
-}
-
-impl SecondaryBuild<'_> {
-    /// `in_vain`: nobody wants the pages any more.
-    fn run(&self, mut txn: &SharedTxn<'_>, index: usize, mut load: Load, runs: &Runs, in_vain: &dyn Fn() -> bool) -> Result<SealedLoad, Unbuilt> {
-        let failed = |e| Unbuilt::Failed(self.table.failed(e));
-        std::thread::scope(|scope| -> Result<(), Unbuilt> {
-            let mut merge = runs.merge_ahead(scope)?;
-            let mut first = FirstDuplicate::default();
-            let mut last: Vec<u8> = Vec::new();
-            let mut count = 0usize;
-            while let Some(item) = merge.next().map_err(scratch)? {
-                count += 1;
-                if count % BATCH_ROWS == 0 {
-                    self.check_wanted(in_vain)?;
-                    self.progress.add(BATCH_ROWS as u64);
-                }
-                if count > 1 && item.key == last.as_slice() {
-                    // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
-                    if self.mode == OnDuplicate::Error {
-                        first.note(&item);
-                    }
-                    continue;
-                }
-                last.clear();
-                last.extend_from_slice(item.key);
-                if first.row.is_none() && (self.kept || txn.with(|txn| self.table.is_entry_of_row(txn, index, item.key, item.value))?) {
-                    load.push(&mut txn, item.key, item.value).map_err(failed)?;
-                }
-            }
-            match first.row {
-                Some(_) => Err(Unbuilt::Duplicate { key: first.entry.0, value: first.entry.1 }),
-                None => Ok(()),
-            }
-        })?;
-        self.check_wanted(in_vain)?;
-        load.seal(&mut txn).map_err(failed)
-    }
-
-    fn check_wanted(&self, in_vain: &dyn Fn() -> bool) -> Result<(), MySqlError> {
-        if self.interrupt.is_raised() || in_vain() { Err(errors::query_interrupted()) } else { Ok(()) }
-    }
-}
-
 /// The first of a batch's rows.
 struct FirstRows<'b, B> {
     rows: &'b B,
@@ -971,27 +492,5 @@ impl Table {
             txn.breathe(outcome.inserted).await?;
         }
         Ok(None)
-    }
-
-    /// Whether a secondary entry is one of the row that its clustered key has now.
-    fn is_entry_of_row(&self, txn: &mut Txn, index: usize, key: &[u8], value: &[u8]) -> Result<bool, MySqlError> {
-        let clustered = clustered_key(key, value).ok_or_else(|| self.corrupt(index))?;
-        let mut row = Vec::new();
-        if !txn.get_latest(self.clustered().id, clustered, &mut row).map_err(|e| self.failed(e))? {
-            return Ok(false);
-        }
-        let (mut entry, mut rest) = (Vec::new(), Vec::new());
-        self.indexes[index].entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest);
-        Ok(entry == key)
-    }
-
-    /// Error 1062 for an entry of a unique index whose key another one has.
-    fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
-        let mut row = Vec::new();
-        let found = clustered_key(key, value).map(|clustered| txn.inner().get_latest(self.clustered().id, clustered, &mut row));
-        match found {
-            Some(Ok(true)) => self.duplicate_entry(index, &self.layout.values(&row)),
-            _ => self.corrupt(index),
-        }
     }
 }

@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering;
 use highkey_binlog::Uuid;
 use highkey_storage::{Bounds, Direction, Engine, IndexId, Isolation, LeafRows, Rng, SystemRng};
 
-use super::{Catalog, keys, record};
+use super::{Catalog, keys, record, stored_record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
 use crate::event::EventDef;
-use crate::grants::Grants;
 use crate::high_water::put;
 use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
@@ -167,9 +166,9 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         }
         keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
         keys::TABLE => records.tables.push(record::decode_table(value)?),
-        keys::VIEW => records.views.push(record::decode_view(value)?),
-        keys::ROUTINE => records.routines.push(record::decode_routine(value)?),
-        keys::EVENT => records.events.push(record::decode_event(value)?),
+        keys::VIEW => records.views.push(stored_record::decode_view(value)?),
+        keys::ROUTINE => records.routines.push(stored_record::decode_routine(value)?),
+        keys::EVENT => records.events.push(stored_record::decode_event(value)?),
         keys::USER => {
             let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
             records.catalog.put_user(user);
@@ -199,21 +198,12 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
     Ok(())
 }
 
-/// The format record and `root`@`localhost` without a password.
+/// The format record and the first account.
 fn write_first(engine: &Engine) -> Result<(), OpenError> {
-    let root = UserDef {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: "caching_sha2_password".into(),
-        authentication_string: String::new(),
-        password_expired: false,
-        account_locked: false,
-        grants: Grants::all(),
-    };
-    let root_record = serde_json::to_vec(&root).expect("an account has string keys only");
+    let root = UserDef::root();
     let mut txn = engine.begin(Isolation::ReadCommitted);
     put(&mut txn, engine.root_index(), &keys::format(), FORMAT)?;
-    put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &root_record)?;
+    put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &record::encode_user(&root))?;
     txn.commit(&[])?.wait()?;
     Ok(())
 }

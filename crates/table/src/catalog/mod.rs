@@ -3,6 +3,7 @@
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod record;
+pub(crate) mod stored_record;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl Catalog {
         all
     }
 
+    /// The schema of that name.
     pub fn schema(&self, name: &str) -> Option<Arc<SchemaDef>> {
         if let Some(schema) = self.schemas.get(name) {
             return Some(schema.def.clone());
@@ -66,10 +68,12 @@ impl Catalog {
         }
     }
 
+    /// The table of that name, if there is one.
     pub fn find_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
         self.schemas.get(schema)?.tables.get(name).cloned()
     }
 
+    /// The view of that name, if there is one.
     pub fn find_view(&self, schema: &str, name: &str) -> Option<Arc<View>> {
         self.schemas.get(schema)?.views.get(name).cloned()
     }
@@ -134,6 +138,7 @@ impl Catalog {
         self.users.values().cloned().collect()
     }
 
+    /// The account of exactly these names.
     pub fn user(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
         self.users.get(&(user.to_string(), host.to_string())).cloned()
     }

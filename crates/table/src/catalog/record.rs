@@ -1,19 +1,15 @@
-//! Definitions as catalog records (JSON), and back. A record that does not decode is corruption: the open fails.
+//! Definitions of schemas and tables as catalog records (JSON), and back. A record that does not decode is corruption: the open fails.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
-use highkey_types::{Charset, Collation, ColumnType, IntervalUnit, RowLayout, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind, Value};
 use serde::{Deserialize, Serialize};
 
+use super::stored_record::{TriggerRecord, trigger_def, trigger_record};
 use crate::def::{
-    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId,
+    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId, UserDef,
 };
-use crate::event::{EventDef, EventSchedule, EventStatus};
-use crate::routine::{DataAccess, RoutineDef, RoutineKind};
-use crate::trigger::{TriggerDef, TriggerEvent, TriggerTime};
-use crate::view::{CheckOption, ViewAlgorithm, ViewDef};
 
 #[derive(Serialize, Deserialize)]
 struct SchemaRecord {
@@ -63,7 +59,7 @@ struct ColumnRecord {
     comment: String,
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
@@ -186,136 +182,6 @@ struct ForeignKeyRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ViewRecord {
-    schema: String,
-    name: String,
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    columns: Vec<String>,
-    text: String,
-    algorithm: AlgorithmRecord,
-    check: CheckOptionRecord,
-    definer: (String, String),
-    #[serde(skip_serializing_if = "is_false", default)]
-    invoker: bool,
-    updatable: bool,
-    charset: String,
-    collation: u16,
-    created_micros: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-enum AlgorithmRecord {
-    Undefined,
-    Merge,
-    TempTable,
-}
-
-#[derive(Serialize, Deserialize)]
-enum CheckOptionRecord {
-    None,
-    Local,
-    Cascaded,
-}
-
-#[derive(Serialize, Deserialize)]
-struct RoutineRecord {
-    kind: RoutineKindRecord,
-    schema: String,
-    name: String,
-    parameters: String,
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    returns: String,
-    body: String,
-    data_access: DataAccessRecord,
-    #[serde(skip_serializing_if = "is_false", default)]
-    deterministic: bool,
-    #[serde(skip_serializing_if = "is_false", default)]
-    invoker: bool,
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    comment: String,
-    definer: (String, String),
-    sql_mode: u64,
-    charset: String,
-    collation: u16,
-    schema_collation: u16,
-    created_micros: u64,
-    altered_micros: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct TriggerRecord {
-    event: TriggerEventRecord,
-    time: TriggerTimeRecord,
-    routine: RoutineRecord,
-}
-
-#[derive(Serialize, Deserialize)]
-enum TriggerEventRecord {
-    Insert,
-    Update,
-    Delete,
-}
-
-#[derive(Serialize, Deserialize)]
-enum TriggerTimeRecord {
-    Before,
-    After,
-}
-
-#[derive(Serialize, Deserialize)]
-enum RoutineKindRecord {
-    Procedure,
-    Function,
-    Trigger,
-}
-
-#[derive(Serialize, Deserialize)]
-enum DataAccessRecord {
-    ContainsSql,
-    NoSql,
-    ReadsSqlData,
-    ModifiesSqlData,
-}
-
-#[derive(Serialize, Deserialize)]
-struct EventRecord {
-    schema: String,
-    name: String,
-    body: String,
-    schedule: ScheduleRecord,
-    time_zone: String,
-    status: EventStatusRecord,
-    #[serde(skip_serializing_if = "is_false", default)]
-    preserve: bool,
-    #[serde(skip_serializing_if = "String::is_empty", default)]
-    comment: String,
-    definer: (String, String),
-    sql_mode: u64,
-    charset: String,
-    collation: u16,
-    schema_collation: u16,
-    originator: u32,
-    created_micros: u64,
-    altered_micros: u64,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    last_executed: Option<i64>,
-}
-
-#[derive(Serialize, Deserialize)]
-enum ScheduleRecord {
-    At(i64),
-    /// The unit by its name.
-    Every { count: u32, unit: String, starts: i64, ends: Option<i64> },
-}
-
-#[derive(Serialize, Deserialize)]
-enum EventStatusRecord {
-    Enabled,
-    Disabled,
-    SlavesideDisabled,
-}
-
-#[derive(Serialize, Deserialize)]
 enum ActionRecord {
     NoAction,
     Restrict,
@@ -392,238 +258,28 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
     })
 }
 
-pub(crate) fn encode_view(def: &ViewDef) -> Vec<u8> {
-    json(&ViewRecord {
-        schema: def.schema.to_string(),
-        name: def.name.to_string(),
-        columns: def.columns.iter().map(ToString::to_string).collect(),
-        text: def.text.to_string(),
-        algorithm: match def.algorithm {
-            ViewAlgorithm::Undefined => AlgorithmRecord::Undefined,
-            ViewAlgorithm::Merge => AlgorithmRecord::Merge,
-            ViewAlgorithm::TempTable => AlgorithmRecord::TempTable,
-        },
-        check: match def.check {
-            CheckOption::None => CheckOptionRecord::None,
-            CheckOption::Local => CheckOptionRecord::Local,
-            CheckOption::Cascaded => CheckOptionRecord::Cascaded,
-        },
-        definer: (def.definer.0.to_string(), def.definer.1.to_string()),
-        invoker: def.invoker,
-        updatable: def.updatable,
-        charset: def.charset.name().to_string(),
-        collation: def.collation.id,
-        created_micros: micros(def.created_at),
-    })
-}
-
-pub(crate) fn decode_view(bytes: &[u8]) -> Result<ViewDef, String> {
-    let record: ViewRecord = parse(bytes)?;
-    Ok(ViewDef {
-        charset: Charset::by_name(&record.charset).ok_or_else(|| format!("view {}.{} has an unknown character set", record.schema, record.name))?,
-        schema: record.schema.into(),
-        name: record.name.into(),
-        columns: record.columns.into_iter().map(Str::from).collect(),
-        text: record.text.into(),
-        algorithm: match record.algorithm {
-            AlgorithmRecord::Undefined => ViewAlgorithm::Undefined,
-            AlgorithmRecord::Merge => ViewAlgorithm::Merge,
-            AlgorithmRecord::TempTable => ViewAlgorithm::TempTable,
-        },
-        check: match record.check {
-            CheckOptionRecord::None => CheckOption::None,
-            CheckOptionRecord::Local => CheckOption::Local,
-            CheckOptionRecord::Cascaded => CheckOption::Cascaded,
-        },
-        definer: (record.definer.0.into(), record.definer.1.into()),
-        invoker: record.invoker,
-        updatable: record.updatable,
-        collation: collation(record.collation)?,
-        created_at: moment(record.created_micros),
-    })
-}
-
-fn trigger_record(def: &TriggerDef) -> TriggerRecord {
-    TriggerRecord {
-        event: match def.event {
-            TriggerEvent::Insert => TriggerEventRecord::Insert,
-            TriggerEvent::Update => TriggerEventRecord::Update,
-            TriggerEvent::Delete => TriggerEventRecord::Delete,
-        },
-        time: match def.time {
-            TriggerTime::Before => TriggerTimeRecord::Before,
-            TriggerTime::After => TriggerTimeRecord::After,
-        },
-        routine: routine_record(&def.routine),
-    }
-}
-
-fn trigger_def(record: TriggerRecord) -> Result<TriggerDef, String> {
-    Ok(TriggerDef {
-        event: match record.event {
-            TriggerEventRecord::Insert => TriggerEvent::Insert,
-            TriggerEventRecord::Update => TriggerEvent::Update,
-            TriggerEventRecord::Delete => TriggerEvent::Delete,
-        },
-        time: match record.time {
-            TriggerTimeRecord::Before => TriggerTime::Before,
-            TriggerTimeRecord::After => TriggerTime::After,
-        },
-        routine: Arc::new(routine_def(record.routine)?),
-    })
-}
-
-pub(crate) fn encode_routine(def: &RoutineDef) -> Vec<u8> {
-    json(&routine_record(def))
-}
-
-fn routine_record(def: &RoutineDef) -> RoutineRecord {
-    RoutineRecord {
-        kind: match def.kind {
-            RoutineKind::Procedure => RoutineKindRecord::Procedure,
-            RoutineKind::Function => RoutineKindRecord::Function,
-            RoutineKind::Trigger => RoutineKindRecord::Trigger,
-        },
-        schema: def.schema.to_string(),
-        name: def.name.to_string(),
-        parameters: def.parameters.to_string(),
-        returns: def.returns.to_string(),
-        body: def.body.to_string(),
-        data_access: match def.data_access {
-            DataAccess::ContainsSql => DataAccessRecord::ContainsSql,
-            DataAccess::NoSql => DataAccessRecord::NoSql,
-            DataAccess::ReadsSqlData => DataAccessRecord::ReadsSqlData,
-            DataAccess::ModifiesSqlData => DataAccessRecord::ModifiesSqlData,
-        },
-        deterministic: def.deterministic,
-        invoker: def.invoker,
-        comment: def.comment.to_string(),
-        definer: (def.definer.0.to_string(), def.definer.1.to_string()),
-        sql_mode: def.sql_mode,
-        charset: def.charset.name().to_string(),
-        collation: def.collation.id,
-        schema_collation: def.schema_collation.id,
-        created_micros: micros(def.created_at),
-        altered_micros: micros(def.altered_at),
-    }
-}
-
-pub(crate) fn decode_routine(bytes: &[u8]) -> Result<RoutineDef, String> {
-    routine_def(parse(bytes)?)
-}
-
-fn routine_def(record: RoutineRecord) -> Result<RoutineDef, String> {
-    Ok(RoutineDef {
-        kind: match record.kind {
-            RoutineKindRecord::Procedure => RoutineKind::Procedure,
-            RoutineKindRecord::Function => RoutineKind::Function,
-            RoutineKindRecord::Trigger => RoutineKind::Trigger,
-        },
-        charset: Charset::by_name(&record.charset).ok_or_else(|| format!("routine {}.{} has an unknown character set", record.schema, record.name))?,
-        schema: record.schema.into(),
-        name: record.name.into(),
-        parameters: record.parameters.into(),
-        returns: record.returns.into(),
-        body: record.body.into(),
-        data_access: match record.data_access {
-            DataAccessRecord::ContainsSql => DataAccess::ContainsSql,
-            DataAccessRecord::NoSql => DataAccess::NoSql,
-            DataAccessRecord::ReadsSqlData => DataAccess::ReadsSqlData,
-            DataAccessRecord::ModifiesSqlData => DataAccess::ModifiesSqlData,
-        },
-        deterministic: record.deterministic,
-        invoker: record.invoker,
-        comment: record.comment.into(),
-        definer: (record.definer.0.into(), record.definer.1.into()),
-        sql_mode: record.sql_mode,
-        collation: collation(record.collation)?,
-        schema_collation: collation(record.schema_collation)?,
-        created_at: moment(record.created_micros),
-        altered_at: moment(record.altered_micros),
-    })
-}
-
-pub(crate) fn encode_event(def: &EventDef) -> Vec<u8> {
-    json(&EventRecord {
-        schema: def.schema.to_string(),
-        name: def.name.to_string(),
-        body: def.body.to_string(),
-        schedule: match def.schedule {
-            EventSchedule::At(at) => ScheduleRecord::At(at),
-            EventSchedule::Every { count, unit, starts, ends } => ScheduleRecord::Every { count, unit: unit.name().to_string(), starts, ends },
-        },
-        time_zone: def.time_zone.to_string(),
-        status: match def.status {
-            EventStatus::Enabled => EventStatusRecord::Enabled,
-            EventStatus::Disabled => EventStatusRecord::Disabled,
-            EventStatus::SlavesideDisabled => EventStatusRecord::SlavesideDisabled,
-        },
-        preserve: def.preserve,
-        comment: def.comment.to_string(),
-        definer: (def.definer.0.to_string(), def.definer.1.to_string()),
-        sql_mode: def.sql_mode,
-        charset: def.charset.name().to_string(),
-        collation: def.collation.id,
-        schema_collation: def.schema_collation.id,
-        originator: def.originator,
-        created_micros: micros(def.created_at),
-        altered_micros: micros(def.altered_at),
-        last_executed: def.last_executed,
-    })
-}
-
-pub(crate) fn decode_event(bytes: &[u8]) -> Result<EventDef, String> {
-    let record: EventRecord = parse(bytes)?;
-    let schedule = match record.schedule {
-        ScheduleRecord::At(at) => EventSchedule::At(at),
-        ScheduleRecord::Every { count, unit, starts, ends } => {
-            let unit = IntervalUnit::by_name(&unit).ok_or_else(|| format!("event {}.{} has an unknown interval", record.schema, record.name))?;
-            EventSchedule::Every { count, unit, starts, ends }
-        }
-    };
-    Ok(EventDef {
-        charset: Charset::by_name(&record.charset).ok_or_else(|| format!("event {}.{} has an unknown character set", record.schema, record.name))?,
-        schema: record.schema.into(),
-        name: record.name.into(),
-        body: record.body.into(),
-        schedule,
-        time_zone: record.time_zone.into(),
-        status: match record.status {
-            EventStatusRecord::Enabled => EventStatus::Enabled,
-            EventStatusRecord::Disabled => EventStatus::Disabled,
-            EventStatusRecord::SlavesideDisabled => EventStatus::SlavesideDisabled,
-        },
-        preserve: record.preserve,
-        comment: record.comment.into(),
-        definer: (record.definer.0.into(), record.definer.1.into()),
-        sql_mode: record.sql_mode,
-        collation: collation(record.collation)?,
-        schema_collation: collation(record.schema_collation)?,
-        originator: record.originator,
-        created_at: moment(record.created_micros),
-        altered_at: moment(record.altered_micros),
-        last_executed: record.last_executed,
-    })
+pub(crate) fn encode_user(def: &UserDef) -> Vec<u8> {
+    json(def)
 }
 
 /// Microseconds since 1970.
-fn micros(moment: SystemTime) -> u64 {
+pub(super) fn micros(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
 }
 
-fn moment(micros: u64) -> SystemTime {
+pub(super) fn moment(micros: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(micros)
 }
 
-fn json(record: &impl Serialize) -> Vec<u8> {
+pub(super) fn json(record: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(record).expect("catalog records have string keys only")
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+pub(super) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|e| format!("a record does not decode: {e}"))
 }
 
-fn collation(id: u16) -> Result<&'static Collation, String> {
+pub(super) fn collation(id: u16) -> Result<&'static Collation, String> {
     Collation::by_id(id).ok_or_else(|| format!("collation {id} is not known"))
 }
 

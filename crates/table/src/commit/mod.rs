@@ -259,10 +259,12 @@ impl Binlog {
         Ok(())
     }
 
+    /// Semi-synchronous replication: what commits wait for.
     pub fn semi_sync(&self) -> &Arc<SemiSync> {
         &self.settings.semi_sync
     }
 
+    /// What is set of the log, at present.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -428,6 +430,7 @@ impl Binlog {
         self.shared.lock().files.iter().map(|f| (name_of(f.number), f.size)).collect()
     }
 
+    /// What has been written into the files.
     pub fn written(&self) -> BinlogWritten {
         self.shared.lock().written
     }
@@ -454,6 +457,7 @@ impl Binlog {
         set.is_subset(&self.shared.lock().executed)
     }
 
+    /// `gtid_purged`.
     pub fn purged(&self) -> GtidSet {
         self.shared.lock().purged.clone()
     }

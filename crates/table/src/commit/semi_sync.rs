@@ -98,10 +98,12 @@ impl SemiSync {
         }
     }
 
+    /// What is set, at present.
     pub fn settings(&self) -> SemiSyncSettings {
         self.state.lock().settings
     }
 
+    /// What the status variables say.
     pub fn status(&self) -> SemiSyncStatus {
         let state = self.state.lock();
         SemiSyncStatus {
@@ -306,6 +308,7 @@ impl SemiSync {
         self.state.lock().replicas.insert(connection, None);
     }
 
+    /// A replica's connection has ended. Too few that are left may switch waiting off (`wait_no_replica`).
     pub fn remove_replica(&self, connection: u64) {
         let mut state = self.state.lock();
         state.replicas.remove(&connection);

@@ -8,7 +8,7 @@ use highkey_types::{MySqlError, errors};
 
 use super::DdlContext;
 use super::table::{TableName, refuse_system_schema};
-use crate::catalog::{keys, record};
+use crate::catalog::{keys, stored_record};
 use crate::database::Database;
 use crate::error;
 use crate::event::{EventDef, EventStatus};
@@ -79,7 +79,7 @@ impl Database {
         }
         let def = Arc::new(EventDef { last_executed, status, ..EventDef::clone(event) });
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        high_water::put(&mut txn, self.catalog_index(), &keys::event(&def.schema, &def.name), &record::encode_event(&def))?;
+        high_water::put(&mut txn, self.catalog_index(), &keys::event(&def.schema, &def.name), &stored_record::encode_event(&def))?;
         cx.commit_unlogged(txn)?;
         self.publish(|catalog, _| catalog.put_event(def.clone()));
         Ok(Some(def))
@@ -103,7 +103,7 @@ impl Database {
         if let Some(old) = renamed {
             high_water::remove(&mut txn, self.catalog_index(), &keys::event(&old.schema, &old.name))?;
         }
-        high_water::put(&mut txn, self.catalog_index(), &keys::event(&def.schema, &def.name), &record::encode_event(&def))?;
+        high_water::put(&mut txn, self.catalog_index(), &keys::event(&def.schema, &def.name), &stored_record::encode_event(&def))?;
         cx.commit(self, txn)?;
         self.publish(|catalog, _| {
             if let Some(old) = renamed {

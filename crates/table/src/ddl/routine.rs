@@ -7,7 +7,7 @@ use highkey_types::{MySqlError, errors};
 
 use super::DdlContext;
 use super::table::{TableName, refuse_system_schema};
-use crate::catalog::{keys, record};
+use crate::catalog::{keys, stored_record};
 use crate::database::Database;
 use crate::def::UserDef;
 use crate::error;
@@ -92,7 +92,7 @@ impl Database {
     /// `accounts` have other grants with it.
     fn store_routine(&self, cx: &DdlContext, def: RoutineDef, accounts: Vec<UserDef>) -> Result<(), MySqlError> {
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        high_water::put(&mut txn, self.catalog_index(), &keys::routine(&def.schema, def.kind, &def.name), &record::encode_routine(&def))?;
+        high_water::put(&mut txn, self.catalog_index(), &keys::routine(&def.schema, def.kind, &def.name), &stored_record::encode_routine(&def))?;
         self.put_accounts(&mut txn, &accounts)?;
         cx.commit(self, txn)?;
         self.publish_accounts(accounts, |catalog| catalog.put_routine(Arc::new(def)));

@@ -8,7 +8,7 @@ use highkey_storage::{Isolation, Txn};
 use highkey_types::{MySqlError, Str, errors};
 
 use super::{DdlContext, checks, spec};
-use crate::catalog::{Catalog, keys, record};
+use crate::catalog::{Catalog, keys, record, stored_record};
 use crate::database::Database;
 use crate::def::{TableDef, TableId, TableSpec, is_system_schema};
 use crate::error;
@@ -217,7 +217,7 @@ impl Database {
                 continue;
             };
             let def = ViewDef { name: name.clone(), ..view.def().clone() };
-            high_water::put(txn, self.catalog_index(), &key, &record::encode_view(&def))?;
+            high_water::put(txn, self.catalog_index(), &key, &stored_record::encode_view(&def))?;
             views.push(Arc::new(View::new(def, self.metadata_locks.lock_of(schema, name))));
         }
         Ok(views)

@@ -7,7 +7,7 @@ use highkey_types::MySqlError;
 
 use super::table::refuse_system_schema;
 use super::{DdlContext, TableName, spec};
-use crate::catalog::{keys, record};
+use crate::catalog::{keys, stored_record};
 use crate::database::Database;
 use crate::error;
 use crate::high_water;
@@ -34,7 +34,7 @@ impl Database {
             _ => {}
         }
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        high_water::put(&mut txn, self.catalog_index(), &keys::view(&def.schema, &def.name), &record::encode_view(&def))?;
+        high_water::put(&mut txn, self.catalog_index(), &keys::view(&def.schema, &def.name), &stored_record::encode_view(&def))?;
         cx.commit(self, txn)?;
         let lock = self.metadata_locks.lock_of(&def.schema, &def.name);
         self.publish(|catalog, _| {

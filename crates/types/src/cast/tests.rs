@@ -1,3 +1,5 @@
+//! Casts and comparisons that MySQL was asked for (`testdata`).
+
 use super::*;
 use crate::{Collation, compare};
 

@@ -1,3 +1,5 @@
+//! Keys that order as their values, rows that come back: properties over every type.
+
 use std::cmp::Ordering;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Weights and answers that MySQL was asked for, and properties of sort keys.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Assignments that MySQL was asked for (`testdata`).
+
 use std::sync::Arc;
 
 use super::*;

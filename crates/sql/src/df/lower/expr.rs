@@ -80,18 +80,7 @@ impl Lowerer {
                 self.shared.note_constant(&constant, expr);
                 Ok(literal(constant))
             }
-            ExprKind::Compare { .. }
-            | ExprKind::And(_)
-            | ExprKind::Or(_)
-            | ExprKind::Not(_)
-            | ExprKind::IsNull { .. }
-            | ExprKind::IsTruth { .. }
-            | ExprKind::In { .. }
-            | ExprKind::Like { .. }
-                if Repr::of(&expr.ty.ty) == Repr::Int =>
-            {
-                Ok(truth_as_int(self.condition(expr, scope)?))
-            }
+            kind if kind.is_predicate() && Repr::of(&expr.ty.ty) == Repr::Int => Ok(truth_as_int(self.condition(expr, scope)?)),
             ExprKind::Case { branches, otherwise } => {
                 let when_then = branches
                     .iter()

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use highkey_types::MySqlError;
 
 use super::access::{Access, Chosen, Scanned};
-use super::sources::{Sources, own_row};
+use super::sources::{Sources, own_row, with};
 use crate::df::{Explained, ShownScan};
 use crate::fast::{FastQuery, JoinStep, Reading};
 use crate::plan::{self, Expr, ExprKind, Field, Rel, RelKind, SetOperator, SortKey};
@@ -578,15 +578,6 @@ fn needed(operators: &[&Rel], visible: usize) -> Vec<usize> {
         };
     }
     needed
-}
-
-/// `needed` and what the expressions read; ascending, each once.
-pub(super) fn with<'e>(needed: &[usize], exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<usize> {
-    let mut all = needed.to_vec();
-    all.extend(exprs.into_iter().flat_map(Expr::columns));
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 fn shown_window(window: &plan::WindowExpr, row: &[Field]) -> ShownWindow {

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use highkey_types::Str;
 
-use super::block::with;
 use crate::plan::{Expr, Field, JoinKind, Rel, RelKind};
 
 /// Stands for a field of another table, as a table column.
@@ -180,4 +179,13 @@ fn chooses_rows(rel: &Rel) -> bool {
         RelKind::Filter { input, .. } | RelKind::Project { input, .. } => chooses_rows(input),
         _ => false,
     }
+}
+
+/// `needed` and what the expressions read; ascending, each once.
+pub(super) fn with<'e>(needed: &[usize], exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<usize> {
+    let mut all = needed.to_vec();
+    all.extend(exprs.into_iter().flat_map(Expr::columns));
+    all.sort_unstable();
+    all.dedup();
+    all
 }

@@ -14,7 +14,7 @@ use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEnco
 
 use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_plain};
 use self::lines::{FieldText, LineParser};
-use super::insert::{BULK_CHUNK_BYTES, Inserter};
+use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::query::BoundTables;
 use super::subqueries::has_correlated_subquery;
 use super::{Failure, Outcome};

@@ -23,6 +23,16 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// The element of the select list that it stands for in ORDER BY and GROUP BY, from 1: a literal integer does.
+    pub fn ordinal(&self) -> Option<u64> {
+        match self.kind {
+            ExprKind::Literal(Literal::Int(n)) => Some(n),
+            _ => None,
+        }
+    }
+}
+
 impl Clone for Expr {
     fn clone(&self) -> Expr {
         crate::stack::ensure(|| Expr { kind: self.kind.clone(), span: self.span })

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::time::Duration;
 
 use super::{Client, Server, table};
-use crate::session::{ClientInfo, Session};
 
 async fn server(more: &[(&str, &str)]) -> (Server, Client) {
     let server = Server::with(|settings| {
@@ -717,8 +716,7 @@ async fn functions_are_logged_as_definitions_that_say_what_they_do() {
     c.ok("CREATE FUNCTION g() RETURNS INT DETERMINISTIC RETURN 1").await;
     c.ok("CREATE USER u@localhost").await;
     c.ok("GRANT CREATE ROUTINE ON d.* TO u@localhost").await;
-    let info = ClientInfo { connection_id: server.instance.next_connection_id(), account_user: "u".into(), account_host: "localhost".into(), ..ClientInfo::default() };
-    let mut user = Client { session: Session::new(server.instance.clone(), info) };
+    let mut user = server.connect_as("u");
     assert_eq!(user.error("CREATE FUNCTION d.h() RETURNS INT DETERMINISTIC RETURN 1").await.0, 1419);
     c.ok("SET GLOBAL log_bin_trust_function_creators = ON").await;
     user.ok("CREATE FUNCTION d.h() RETURNS INT RETURN 1").await;

@@ -1,3 +1,5 @@
+//! Data definition: what it reports, and who waits for whom.
+
 use super::{Server, table};
 
 #[tokio::test]

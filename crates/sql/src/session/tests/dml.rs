@@ -1,3 +1,5 @@
+//! INSERT, UPDATE, DELETE and LOAD DATA.
+
 use super::{Answer, Collector, Server, table};
 
 #[tokio::test]

@@ -1,21 +1,6 @@
 //! Stored functions, as far as golden answers cannot show it: KILL, the account that they run as, privileges, the binary log, threads.
 
-use std::time::Duration;
-
-use super::{Client, Server, table};
-use crate::session::{ClientInfo, Interruption, Session};
-
-async fn user(server: &Server) -> Client {
-    let info = ClientInfo {
-        connection_id: server.instance.next_connection_id(),
-        user: "u".into(),
-        client_host: "localhost".into(),
-        account_user: "u".into(),
-        account_host: "localhost".into(),
-        ..ClientInfo::default()
-    };
-    Client { session: Session::new(server.instance.clone(), info) }
-}
+use super::{Server, table};
 
 #[tokio::test]
 async fn rights_are_the_definers_or_the_invokers() {
@@ -28,7 +13,7 @@ async fn rights_are_the_definers_or_the_invokers() {
     root.ok("CREATE FUNCTION who() RETURNS VARCHAR(100) RETURN CONCAT(USER(), ' ', CURRENT_USER())").await;
     root.ok("CREATE PROCEDURE lent() SET @p = 1").await;
     root.ok("CREATE USER u@localhost").await;
-    let mut client = user(&server).await;
+    let mut client = server.connect_as("u");
     assert_eq!(client.error("SELECT d.lent()").await, (1370, "execute command denied to user 'u'@'localhost' for routine 'd.lent'".into()));
     assert_eq!(client.error("SELECT d.nosuch()").await.0, 1370);
     root.ok("GRANT EXECUTE ON FUNCTION d.lent TO u@localhost").await;
@@ -93,15 +78,7 @@ async fn kill_ends_a_function_whatever_its_handlers_say() {
     let server = Server::new();
     let mut client = server.client().await;
     client.ok("CREATE FUNCTION f() RETURNS INT BEGIN DECLARE i INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; WHILE TRUE DO SET i = 1; END WHILE; RETURN 1; END").await;
-    let process = client.session.process().clone();
-    let killer = tokio::spawn(async move {
-        while process.snapshot().command != "Query" {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        process.interrupt(Interruption::Query);
-    });
-    assert_eq!(client.error("SELECT f()").await.0, 1317);
-    killer.await.unwrap();
+    assert_eq!(client.error_when_killed("SELECT f()").await.0, 1317);
     assert_eq!(client.value("SELECT 1").await, "1");
 }
 

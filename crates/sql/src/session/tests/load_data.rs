@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_types::{MySqlError, Value};
 
-use super::{Column, LocalInfile, OkSummary, ResultSink, Server};
+use super::{Column, LocalInfile, ResultSink, Server};
 
 /// Sends the beginning of its file, and then nothing.
 struct Silent(Option<Bytes>);
@@ -25,9 +25,6 @@ struct SilentClient;
 impl ResultSink for SilentClient {
     fn columns(&mut self, _: &[Column]) {}
     fn row(&mut self, _: &[Value]) {}
-    fn end(&mut self, _: OkSummary) {}
-    fn ok(&mut self, _: OkSummary) {}
-    fn error(&mut self, _: &MySqlError) {}
     async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
         Ok(Box::new(Silent(Some(Bytes::from_static(b"2\tb\n3\tc")))))
     }

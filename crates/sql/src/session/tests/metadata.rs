@@ -1,3 +1,5 @@
+//! What clients ask at connect, lists of what there is, accounts, counters.
+
 use super::{Server, table};
 
 #[tokio::test]

@@ -38,13 +38,14 @@ mod views;
 mod waits;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_table::{Database, Options};
 use highkey_types::{MySqlError, Value};
 
-use super::{ClientFlags, ClientInfo, Column, Instance, LocalInfile, OkSummary, ResultSink, Session};
+use super::{ClientFlags, ClientInfo, Column, Instance, Interruption, LocalInfile, OkSummary, ResultSink, Session};
 use crate::variables::Settings;
 
 /// One answer of a statement.
@@ -136,14 +137,23 @@ impl Server {
     }
 
     pub fn connect(&self) -> Client {
+        self.connect_with("root", ClientFlags { multi_statements: true, local_files: true, multi_results: true, ..ClientFlags::default() })
+    }
+
+    /// A connection of `user`@localhost, whose client can do nothing special.
+    pub fn connect_as(&self, user: &str) -> Client {
+        self.connect_with(user, ClientFlags::default())
+    }
+
+    pub fn connect_with(&self, user: &str, flags: ClientFlags) -> Client {
         let client = ClientInfo {
             connection_id: self.instance.next_connection_id(),
-            user: "root".into(),
+            user: user.into(),
             client_host: "localhost".into(),
             client_address: "localhost".into(),
-            account_user: "root".into(),
+            account_user: user.into(),
             account_host: "localhost".into(),
-            flags: ClientFlags { multi_statements: true, local_files: true, multi_results: true, ..ClientFlags::default() },
+            flags,
             collation: 255,
             ..ClientInfo::default()
         };
@@ -204,6 +214,20 @@ impl Client {
             Answer::Error(e) => (e.code, e.message),
             other => panic!("{sql}: {other:?}"),
         }
+    }
+
+    /// KILL QUERY comes while the statement runs.
+    pub async fn error_when_killed(&mut self, sql: &str) -> (u16, String) {
+        let process = self.session.process().clone();
+        let killer = tokio::spawn(async move {
+            while process.snapshot().command != "Query" {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            process.interrupt(Interruption::Query);
+        });
+        let error = self.error(sql).await;
+        killer.await.unwrap();
+        error
     }
 }
 

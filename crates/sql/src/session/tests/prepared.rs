@@ -1,8 +1,9 @@
-use async_trait::async_trait;
+//! Prepared statements and cursors.
+
 use highkey_types::{MySqlError, Value};
 
 use super::super::StatusFlags;
-use super::{Answer, Client, Collector, Column, LocalInfile, OkSummary, ResultSink, Server, table, text};
+use super::{Answer, Client, Collector, Column, OkSummary, ResultSink, Server, table, text};
 
 impl Client {
     pub(super) async fn execute_id(&mut self, id: u32, params: &[Value]) -> Answer {
@@ -30,7 +31,6 @@ struct Piece {
     error: Option<u16>,
 }
 
-#[async_trait]
 impl ResultSink for Piece {
     fn columns(&mut self, _: &[Column]) {}
     fn row(&mut self, row: &[Value]) {
@@ -39,12 +39,8 @@ impl ResultSink for Piece {
     fn end(&mut self, end: OkSummary) {
         (self.exists, self.last) = (end.status.has(StatusFlags::CURSOR_EXISTS), end.status.has(StatusFlags::LAST_ROW_SENT));
     }
-    fn ok(&mut self, _: OkSummary) {}
     fn error(&mut self, error: &MySqlError) {
         self.error = Some(error.code);
-    }
-    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        unreachable!()
     }
 }
 

@@ -2,23 +2,6 @@
 
 use super::*;
 
-impl Server {
-    /// A connection of `user`@localhost.
-    pub(super) fn connect_as(&self, user: &str) -> Client {
-        let client = ClientInfo {
-            connection_id: self.instance.next_connection_id(),
-            user: user.into(),
-            client_host: "localhost".into(),
-            client_address: "localhost".into(),
-            account_user: user.into(),
-            account_host: "localhost".into(),
-            collation: 255,
-            ..ClientInfo::default()
-        };
-        Client { session: Session::new(self.instance.clone(), client) }
-    }
-}
-
 /// `ok`, or the error as the recording has it.
 fn told(answer: &Answer) -> String {
     match answer {

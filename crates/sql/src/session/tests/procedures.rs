@@ -1,11 +1,9 @@
 //! Stored procedures, as far as golden answers cannot show it: several results, KILL, the account that they run as, privileges.
 
-use std::time::Duration;
-
 use highkey_types::Value;
 
-use super::{Answer, Client, Collector, Server, table};
-use crate::session::{ClientFlags, ClientInfo, Interruption, Session, StatusFlags};
+use super::{Answer, Collector, Server, table};
+use crate::session::{ClientFlags, StatusFlags};
 
 /// Kinds of the answers, with how many rows, and whether more follow.
 fn shape(answers: &[Answer]) -> Vec<String> {
@@ -55,14 +53,7 @@ async fn a_client_of_one_result_gets_none_of_a_procedure() {
     let mut client = server.client().await;
     client.ok("CREATE PROCEDURE p() BEGIN SELECT 1; END").await;
     client.ok("CREATE PROCEDURE q() SET @q = 1").await;
-    let info = ClientInfo {
-        connection_id: server.instance.next_connection_id(),
-        account_user: "root".into(),
-        account_host: "localhost".into(),
-        flags: ClientFlags::default(),
-        ..ClientInfo::default()
-    };
-    let mut plain = Client { session: Session::new(server.instance.clone(), info) };
+    let mut plain = server.connect_as("root");
     plain.ok("USE d").await;
     assert_eq!(plain.error("CALL p()").await.0, 1312);
     plain.ok("CALL q()").await;
@@ -89,15 +80,7 @@ async fn kill_ends_a_loop_whatever_its_handlers_say() {
     let server = Server::new();
     let mut client = server.client().await;
     client.ok("CREATE PROCEDURE p() BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; WHILE TRUE DO SET @i = IFNULL(@i, 0) + 1; END WHILE; END").await;
-    let process = client.session.process().clone();
-    let killer = tokio::spawn(async move {
-        while process.snapshot().command != "Query" {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        process.interrupt(Interruption::Query);
-    });
-    assert_eq!(client.error("CALL p()").await.0, 1317);
-    killer.await.unwrap();
+    assert_eq!(client.error_when_killed("CALL p()").await.0, 1317);
     assert_eq!(client.value("SELECT 1").await, "1");
 }
 
@@ -151,16 +134,7 @@ async fn roles_and_rights_stay_with_their_account() {
     root.ok("GRANT EXECUTE ON d.* TO u@localhost, definer").await;
     // It takes on the role, ends in an error, and leaves a prepared statement.
     root.ok("CREATE DEFINER = definer PROCEDURE p() BEGIN SET ROLE reader; PREPARE s FROM 'SELECT COUNT(*) FROM d.secret'; EXECUTE s; SIGNAL SQLSTATE '45000'; END").await;
-    let info = ClientInfo {
-        connection_id: server.instance.next_connection_id(),
-        user: "u".into(),
-        client_host: "localhost".into(),
-        account_user: "u".into(),
-        account_host: "localhost".into(),
-        flags: ClientFlags { multi_results: true, ..ClientFlags::default() },
-        ..ClientInfo::default()
-    };
-    let mut client = Client { session: Session::new(server.instance.clone(), info) };
+    let mut client = server.connect_with("u", ClientFlags { multi_results: true, ..ClientFlags::default() });
     assert_eq!(shape(&client.run_all("CALL d.p()").await), ["1 rows+", "error 1644"]);
     assert_eq!(client.rows("SELECT CURRENT_USER(), CURRENT_ROLE()").await, [["u@localhost", "NONE"]]);
     assert_eq!(client.error("EXECUTE s").await.0, 1142);
@@ -191,15 +165,7 @@ async fn rights_are_the_definers_or_the_invokers() {
     root.ok("CREATE PROCEDURE lent() SELECT a INTO @a FROM secret").await;
     root.ok("CREATE PROCEDURE own() SQL SECURITY INVOKER SELECT a INTO @a FROM secret").await;
     root.ok("CREATE USER u@localhost").await;
-    let info = ClientInfo {
-        connection_id: server.instance.next_connection_id(),
-        user: "u".into(),
-        client_host: "localhost".into(),
-        account_user: "u".into(),
-        account_host: "localhost".into(),
-        ..ClientInfo::default()
-    };
-    let mut client = Client { session: Session::new(server.instance.clone(), info) };
+    let mut client = server.connect_as("u");
     assert_eq!(client.error("CALL d.lent()").await, (1370, "execute command denied to user 'u'@'localhost' for routine 'd.lent'".into()));
     root.ok("GRANT EXECUTE ON PROCEDURE d.lent TO u@localhost").await;
     root.ok("GRANT EXECUTE ON PROCEDURE d.own TO u@localhost").await;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_types::{MySqlError, Value};
 
-use super::{Client, Column, LocalInfile, OkSummary, ResultSink, Server, table};
+use super::{Client, Column, LocalInfile, ResultSink, Server, table};
 
 /// Loads a file whose reading another session watches.
 struct Watched {
@@ -31,8 +31,6 @@ impl LocalInfile for &mut Watched {
 impl ResultSink for Watched {
     fn columns(&mut self, _: &[Column]) {}
     fn row(&mut self, _: &[Value]) {}
-    fn end(&mut self, _: OkSummary) {}
-    fn ok(&mut self, _: OkSummary) {}
     fn error(&mut self, error: &MySqlError) {
         self.failed = Some(error.clone());
     }
@@ -96,8 +94,6 @@ struct Asking {
 impl ResultSink for Asking {
     fn columns(&mut self, _: &[Column]) {}
     fn row(&mut self, _: &[Value]) {}
-    fn end(&mut self, _: OkSummary) {}
-    fn ok(&mut self, _: OkSummary) {}
     fn error(&mut self, error: &MySqlError) {
         panic!("{error:?}");
     }
@@ -112,9 +108,6 @@ impl ResultSink for Asking {
         let plan = self.other.value(&format!("EXPLAIN FORMAT=TREE FOR CONNECTION {}", self.connection)).await;
         self.told = Some((state, stages, plan));
         Ok(())
-    }
-    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        unreachable!("no statement here reads a file");
     }
 }
 

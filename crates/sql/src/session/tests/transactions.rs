@@ -1,3 +1,5 @@
+//! Transactions of several sessions: what each sees, who waits, what ends a wait.
+
 use super::{Answer, Server, table};
 use crate::session::StatusFlags;
 

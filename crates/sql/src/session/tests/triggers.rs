@@ -1,9 +1,6 @@
 //! Triggers, as far as golden answers cannot show it: turns, KILL, files, what the session is behind a body that failed.
 
-use std::time::Duration;
-
 use super::{Collector, Server, table};
-use crate::session::Interruption;
 
 /// A statement of a body has the turn of the statement that it runs inside of.
 #[tokio::test]
@@ -25,15 +22,7 @@ async fn kill_ends_a_body_and_its_statement() {
     let mut c = server.client().await;
     c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
     c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; WHILE NEW.a = 2 DO SET @i = 1; END WHILE; END").await;
-    let process = c.session.process().clone();
-    let killer = tokio::spawn(async move {
-        while process.snapshot().command != "Query" {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        process.interrupt(Interruption::Query);
-    });
-    assert_eq!(c.error("INSERT INTO t VALUES (1), (2)").await.0, 1317);
-    killer.await.unwrap();
+    assert_eq!(c.error_when_killed("INSERT INTO t VALUES (1), (2)").await.0, 1317);
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0");
 }
 

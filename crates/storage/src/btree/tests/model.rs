@@ -1,3 +1,5 @@
+//! A tree against a sorted map, and trees of the longest keys and values.
+
 use super::super::{BatchRows, Cursor, Decision, Direction};
 use super::{Rows, checked, rig};
 use crate::buffer::Writer;

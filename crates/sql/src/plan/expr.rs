@@ -284,6 +284,11 @@ impl Expr {
         }
     }
 
+    /// This node, whatever its operands are, calls a function that the session runs.
+    pub fn calls_session_itself(&self) -> bool {
+        matches!(&self.kind, ExprKind::Stored { function, .. } if function.runs_in_session())
+    }
+
     /// Evaluating it does nothing, and it may be evaluated again.
     pub fn is_repeatable(&self) -> bool {
         let mut repeatable = true;

@@ -114,6 +114,24 @@ impl Expr {
         });
     }
 
+    /// Puts the values of the input row into this expression, but not into its subqueries.
+    pub fn bind_row(&mut self, row: &[Value]) {
+        self.walk_mut(&mut |e| {
+            if let ExprKind::Column(index) = e.kind
+                && let Some(value) = row.get(index)
+            {
+                e.kind = ExprKind::Literal(value.clone());
+            }
+        });
+    }
+
+    /// It calls functions that the session runs, if not in subqueries.
+    pub fn calls_session(&self) -> bool {
+        let mut calls = false;
+        self.walk(&mut |e| calls |= e.calls_session_itself());
+        calls
+    }
+
     /// There is a subquery in it, or a function that runs queries.
     pub fn has_subquery(&self) -> bool {
         let mut found = false;
@@ -304,6 +322,13 @@ impl Rel {
     /// lie between this plan and the node.
     pub fn for_each_expr(&self, f: &mut dyn FnMut(&Expr, usize)) {
         self.for_each_expr_at(0, f);
+    }
+
+    /// Some expression of it, those of subqueries too, calls a function that the session runs.
+    pub fn calls_session(&self) -> bool {
+        let mut calls = false;
+        self.for_each_expr(&mut |e, _| calls |= e.calls_session_itself());
+        calls
     }
 
     fn for_each_expr_at(&self, depth: usize, f: &mut dyn FnMut(&Expr, usize)) {

@@ -31,6 +31,12 @@ SELECT * FROM seq ORDER BY n;
 SELECT (SELECT nx('a')), EXISTS (SELECT 1 FROM t WHERE a = 2 AND nx('b') > 0);
 SELECT x.s FROM (SELECT nx('a') AS s) x;
 SELECT nx('a') UNION ALL SELECT nx('b');
+# CASE and BETWEEN ask for their operand once.
+SELECT CASE lg('c1') WHEN 0 THEN 1 WHEN 1 THEN 2 ELSE 3 END, lg('c2') BETWEEN 1 AND 1000000, lg('c3') NOT BETWEEN 1 AND 2;
+SELECT a FROM t WHERE CASE lg(CONCAT('c', a + 3)) * 0 + a WHEN 5 THEN 0 WHEN 2 THEN 1 WHEN 3 THEN 0 END;
+SET @x = CASE lg('c7') WHEN 0 THEN 1 ELSE 2 END;
+SELECT @x;
+SELECT t, COUNT(*) FROM log WHERE t LIKE 'c_' GROUP BY t ORDER BY t;
 # Statements without rows.
 SET @x = lg('s');
 SELECT @x;

@@ -425,7 +425,7 @@ impl Session {
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
         let mut calls = None;
         if bound.rel.calls_session() {
-            let (asking, asked) = FunctionCalls::new();
+            let (asking, asked) = FunctionCalls::channel();
             (self.state.calls, calls) = (Some(asking), Some(asked));
         }
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);

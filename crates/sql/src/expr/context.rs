@@ -82,6 +82,10 @@ pub trait EvalContext {
         let _ = (function, result, args);
         Err(crate::plan::unresolved("call of a stored function"))
     }
+    /// The values of `ExprKind::Once` that are being asked for, with their numbers, innermost last.
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        None
+    }
     /// DATABASE().
     fn database(&self) -> Option<Str> {
         None

@@ -16,6 +16,7 @@ impl Expr {
             | ExprKind::Param(_)
             | ExprKind::UserVar(_)
             | ExprKind::SystemVar { .. }
+            | ExprKind::Kept(_)
             | ExprKind::AggregateRef(_)
             | ExprKind::WindowRef(_) => Vec::new(),
             ExprKind::AssignUserVar { value: e, .. }
@@ -25,6 +26,7 @@ impl Expr {
             | ExprKind::Cast(e) => vec![e],
             ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
+            ExprKind::Once { value, body, .. } => vec![value, body],
             ExprKind::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
             ExprKind::Case { branches, otherwise } => {
@@ -47,6 +49,7 @@ impl Expr {
             | ExprKind::Param(_)
             | ExprKind::UserVar(_)
             | ExprKind::SystemVar { .. }
+            | ExprKind::Kept(_)
             | ExprKind::AggregateRef(_)
             | ExprKind::WindowRef(_) => Vec::new(),
             ExprKind::AssignUserVar { value: e, .. }
@@ -56,6 +59,7 @@ impl Expr {
             | ExprKind::Cast(e) => vec![e],
             ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
+            ExprKind::Once { value, body, .. } => vec![value, body],
             ExprKind::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
             ExprKind::Case { branches, otherwise } => {
@@ -123,6 +127,17 @@ impl Expr {
                 e.kind = ExprKind::Literal(value.clone());
             }
         });
+    }
+
+    /// The same with `value` wherever it asks for what is kept by that number.
+    pub fn with_kept(&self, id: usize, value: &Expr) -> Expr {
+        let mut expr = self.clone();
+        expr.walk_mut(&mut |e| {
+            if matches!(e.kind, ExprKind::Kept(kept) if kept == id) {
+                *e = value.clone();
+            }
+        });
+        expr
     }
 
     /// It calls functions that the session runs, if not in subqueries.

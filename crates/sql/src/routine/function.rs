@@ -276,6 +276,7 @@ impl StoredFunction {
             last_insert_id: None,
             row_count,
             random_states: HashMap::new(),
+            kept: Vec::new(),
         };
         let value = inside.run(&mut frame, result)?;
         // What is left to be told is what RETURN has raised.
@@ -344,6 +345,7 @@ struct Inside<'a> {
     last_insert_id: Option<u64>,
     row_count: i64,
     random_states: HashMap<usize, Option<(u32, u32)>>,
+    kept: Vec<(usize, Value)>,
 }
 
 impl Inside<'_> {
@@ -731,6 +733,10 @@ impl EvalContext for Inside<'_> {
         // The invoker of a function that is called in this one is who this one runs as.
         let account = if account.invoker { &*self.function.def } else { account };
         self.cx.rows(query, of, account)
+    }
+
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        Some(&mut self.kept)
     }
 
     fn database(&self) -> Option<Str> {

@@ -53,7 +53,7 @@ pub(crate) struct FunctionCalls {
 }
 
 impl FunctionCalls {
-    pub fn new() -> (FunctionCalls, UnboundedReceiver<FunctionCall>) {
+    pub fn channel() -> (FunctionCalls, UnboundedReceiver<FunctionCall>) {
         let (calls, asked) = unbounded_channel();
         (FunctionCalls { calls, any: Arc::default() }, asked)
     }

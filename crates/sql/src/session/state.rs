@@ -76,6 +76,8 @@ pub struct SessionState {
     /// No table may be read or changed: the state of the session's transaction in two phases.
     pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
+    /// See `EvalContext::kept`.
+    kept: Vec<(usize, Value)>,
     /// What the account may do; `None`: everything.
     access: Option<Arc<Access>>,
     /// Roles that have been made active. Those that the account has lost since count for nothing.
@@ -161,6 +163,7 @@ impl SessionState {
             calls: None,
             tables_refused: None,
             random_states: HashMap::new(),
+            kept: Vec::new(),
             access: None,
             active_roles: BTreeSet::new(),
             explaining: false,
@@ -711,6 +714,10 @@ impl EvalContext for SessionState {
             Some(calls) => calls.call(self, function, result, args),
             None => Err(error::not_supported("a stored function that does more than compute and read, in this place")),
         }
+    }
+
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        Some(&mut self.kept)
     }
 
     fn database(&self) -> Option<Str> {

@@ -102,6 +102,7 @@ impl Body {
             in_session |= e.calls_session_itself();
             effects |= match &e.kind {
                 ExprKind::UserVar(_) => true,
+                ExprKind::Kept(_) => false,
                 ExprKind::Stored { function, .. } => function.body.as_ref().is_some_and(|body| body.has_effects),
                 _ => e.is_volatile_itself(),
             };

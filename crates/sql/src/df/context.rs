@@ -121,7 +121,7 @@ pub(super) struct Shared {
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
     /// It calls functions that the session runs.
-    by_row: bool,
+    pub by_row: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
     /// The common table expressions whose rows this attempt makes once, by their ids. They hold this context: it lets go of them when it ends.

@@ -26,7 +26,7 @@ SELECT COUNT(*) FROM t WHERE nx('a') > 0;
 SELECT SUM(nx('a')) FROM t;
 SELECT a FROM t WHERE a = nx('a');
 SELECT nx('a') FROM t ORDER BY nx('b');
-SELECT DISTINCT nx('a') FROM t;
+SELECT COUNT(DISTINCT nx('a')) FROM t;
 SELECT * FROM seq ORDER BY n;
 SELECT (SELECT nx('a')), EXISTS (SELECT 1 FROM t WHERE a = 2 AND nx('b') > 0);
 SELECT x.s FROM (SELECT nx('a') AS s) x;

@@ -323,7 +323,7 @@ impl Session {
 
     /// Runs a bound query whose tables are open. `cursor` keeps the rows for COM_STMT_FETCH of that statement.
     pub(crate) async fn run_query(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        let _timer = self.execution_timer(bound.hints.max_execution_time_ms);
+        let _timer = self.execution_timer(bound);
         if let Some(into) = &bound.into {
             return Box::pin(self.query_into(bound, fast, into)).await;
         }
@@ -575,11 +575,16 @@ impl Session {
         }
     }
 
-    /// Ends the statement with 3024 after MAX_EXECUTION_TIME; stops counting when dropped.
-    pub(crate) fn execution_timer(&self, hint_ms: Option<u64>) -> Option<ExecutionTimer> {
-        let limit = hint_ms.unwrap_or(self.state.config.max_execution_time_ms);
+    /// Ends the statement with 3024 after MAX_EXECUTION_TIME, unless it calls functions that change tables; stops counting when dropped.
+    pub(crate) fn execution_timer(&self, bound: &BoundQuery) -> Option<ExecutionTimer> {
+        let limit = bound.hints.max_execution_time_ms.unwrap_or(self.state.config.max_execution_time_ms);
         // Not for what a routine runs.
         if limit == 0 || self.in_routine() {
+            return None;
+        }
+        let mut changes = false;
+        bound.rel.for_each_expr(&mut |e, _| changes |= matches!(&e.kind, ExprKind::Stored { function, .. } if function.changes_tables()));
+        if changes {
             return None;
         }
         self.state.count(StatusCounter::MaxExecutionTimeSet, 1);

@@ -148,7 +148,7 @@ pub(super) fn begins_routine(is: impl Fn(usize, &str) -> bool) -> bool {
     (is(0, "CREATE") && (is_kind(1) || (is(1, "DEFINER") && (3..10).any(is_kind)))) || begins_event(is)
 }
 
-/// What a function may not do in MySQL: errors 1336, 1415 and 1422. What it may not do here is error 1235. True: it takes the session to do it.
+/// What a function may not do in MySQL: errors 1336, 1415 and 1422. What it may not do here is error 1235. True: it changes tables, or may.
 fn check_in_function(statement: &Statement) -> Result<bool> {
     use Statement as S;
     match statement {
@@ -187,7 +187,7 @@ fn check_in_function(statement: &Statement) -> Result<bool> {
     }
 }
 
-/// SET in a function: as `check_in_function`.
+/// SET in a function: as `check_in_function`, but for what is true: it takes the session to do it.
 fn check_set_in_function(item: &SetItem) -> Result<bool> {
     match item {
         SetItem::User { .. } => Ok(false),
@@ -562,8 +562,10 @@ impl Parser<'_> {
             Some(Into::Variables(names)) => Instruction::SelectInto { query: Box::new(statement), into: names.into_iter().map(Target::User).collect() },
             _ => {
                 if in_function {
-                    let in_session = check_in_function(&statement.statement)?;
-                    self.routine().program.in_session |= in_session;
+                    let changes = check_in_function(&statement.statement)?;
+                    let program = &mut self.routine().program;
+                    program.changes |= changes;
+                    program.in_session |= changes;
                 }
                 Instruction::Run(Box::new(statement))
             }

@@ -62,6 +62,7 @@ pub struct Body {
     calls_caller: bool,
     /// The session runs it: the steps here are not.
     in_session: bool,
+    changes: bool,
 }
 
 /// What a step of a function needs besides its instruction.
@@ -93,13 +94,14 @@ impl Code {
 impl Body {
     /// `cursors`: the queries of all cursors. `modes`: sql_mode.
     pub fn new(program: Program, code: Vec<Code>, cursors: Vec<Result<Rel>>, types: Vec<Option<ColumnType>>, views: Vec<Arc<View>>, modes: SqlModes) -> Body {
-        let in_session = program.in_session;
-        let mut body = Body { program, code, cursors, types, views, modes, has_effects: false, runs_queries: false, calls_caller: false, in_session };
+        let (in_session, mut changes) = (program.in_session, program.changes);
+        let mut body = Body { program, code, cursors, types, views, modes, has_effects: false, runs_queries: false, calls_caller: false, in_session, changes };
         let (mut effects, mut queries, mut calls_caller) = (in_session, in_session || body.queries().next().is_some(), false);
         let mut in_session = in_session || body.locks_rows();
         let mut note = |e: &Expr| {
             queries |= e.runs_query_itself();
             in_session |= e.calls_session_itself();
+            changes |= matches!(&e.kind, ExprKind::Stored { function, .. } if function.changes_tables());
             effects |= match &e.kind {
                 ExprKind::UserVar(_) => true,
                 ExprKind::Kept(_) => false,
@@ -129,6 +131,7 @@ impl Body {
         body.runs_queries = queries || in_session;
         body.calls_caller = calls_caller;
         body.in_session = in_session;
+        body.changes = changes;
         body
     }
 
@@ -216,6 +219,11 @@ impl StoredFunction {
     /// The session runs it, not the evaluator.
     pub fn runs_in_session(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.in_session)
+    }
+
+    /// It changes tables, or calls procedures, which may.
+    pub fn changes_tables(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.changes)
     }
 
     pub fn def(&self) -> &Arc<RoutineDef> {

@@ -85,6 +85,10 @@ pub(super) struct Binder<'a> {
     pub bodies: Rc<Cell<usize>>,
     /// What the result of the call that is bound next is called, if not by the function's name.
     pub result_name: Option<Str>,
+    /// The operands around the current expression that are computed once: where each is written, and what stands for it.
+    pub once: Vec<(usize, Expr)>,
+    /// How many there have been.
+    pub next_once: usize,
     /// How many of the expressions around the current one are being bound once more.
     repeating: usize,
     /// Expressions bound once more.
@@ -131,6 +135,8 @@ impl<'a> Binder<'a> {
             called: Rc::default(),
             bodies: Rc::default(),
             result_name: None,
+            once: Vec::new(),
+            next_once: 0,
             repeating: 0,
             repeated: 0,
             copied: 0,

@@ -3,6 +3,7 @@
 use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
+use super::call::is_native_function;
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
 use super::merge::{as_bytes, as_written, chosen_number, coerce, merge};
 use super::subquery::lone_item;
@@ -20,6 +21,11 @@ impl Binder<'_> {
         self.count_expr()?;
         if let Ast::Literal(value) = &expr.kind {
             return self.literal(value);
+        }
+        if !self.once.is_empty()
+            && let Some((_, kept)) = self.once.iter().find(|(written, _)| *written == std::ptr::from_ref(expr).addr())
+        {
+            return Ok(kept.clone());
         }
         crate::stack::ensure(|| self.expr_inner(expr))
     }
@@ -61,7 +67,7 @@ impl Binder<'_> {
                     }),
                 })
             }
-            Ast::Between { expr, low, high, negated } => self.between(expr, low, high, *negated),
+            Ast::Between { expr, low, high, negated } => self.comparing(expr, |binder| binder.between(expr, low, high, *negated)),
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Ast::InQuery { expr, query, negated } => self.in_query(expr, query, *negated),
             Ast::Like { expr, pattern, escape, negated } => self.like(expr, pattern, escape.as_deref(), *negated),
@@ -87,7 +93,10 @@ impl Binder<'_> {
             }
             Ast::Subquery(query) => self.scalar_subquery(query),
             Ast::Quantified { op, quantifier, expr, query } => self.quantified(*op, *quantifier, expr, query),
-            Ast::Case { operand, branches, otherwise } => self.case(operand.as_deref(), branches, otherwise.as_deref()),
+            Ast::Case { operand, branches, otherwise } => match operand.as_deref() {
+                Some(operand) => self.comparing(operand, |binder| binder.case(Some(operand), branches, otherwise.as_deref())),
+                None => self.case(None, branches, otherwise.as_deref()),
+            },
             Ast::Cast { expr, ty } => {
                 let bound = match (&expr.kind, ty) {
                     (Ast::Literal(literal), ast::CastType::Signed | ast::CastType::Unsigned | ast::CastType::Decimal { .. } | ast::CastType::Double | ast::CastType::Float) => {
@@ -442,6 +451,26 @@ impl Binder<'_> {
         }
     }
 
+    /// Binds a condition, or more, that compares `operand` several times. One that calls a stored function which may give another value each time, or do
+    /// something, is computed once for all.
+    fn comparing(&mut self, operand: &ast::Expr, bind: impl FnOnce(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        if self.row(operand).is_some() || !calls_function(operand) {
+            return bind(self);
+        }
+        let value = self.again(std::slice::from_ref(operand), |binder| binder.expr(operand))?;
+        if value.is_repeatable() {
+            return bind(self);
+        }
+        let id = self.next_once;
+        self.next_once += 1;
+        self.once.push((std::ptr::from_ref(operand).addr(), Expr { kind: ExprKind::Kept(id), ty: value.ty.clone() }));
+        let body = bind(self);
+        self.once.pop();
+        let body = body?;
+        let ty = body.ty.clone();
+        Ok(Expr { kind: ExprKind::Once { id, value: Box::new(value), body: Box::new(body) }, ty })
+    }
+
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
         let first = self.expr(expr)?;
         let second = self.again(std::slice::from_ref(expr), |binder| binder.expr(expr))?;
@@ -617,6 +646,16 @@ impl Binder<'_> {
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
     }
+}
+
+/// It may call a stored function, in arguments and operands of functions and operators.
+fn calls_function(expr: &ast::Expr) -> bool {
+    crate::stack::ensure(|| match &expr.kind {
+        Ast::Function(call) => call.name.schema.is_some() || !is_native_function(&call.name.name) || call.args.iter().any(calls_function),
+        Ast::Unary { expr, .. } => calls_function(expr),
+        Ast::Binary { left, right, .. } => calls_function(left) || calls_function(right),
+        _ => false,
+    })
 }
 
 /// The constant that a subquery is which selects it from no table: to MySQL `(SELECT '9:00')` is '9:00'.

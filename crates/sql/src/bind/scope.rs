@@ -213,6 +213,8 @@ pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
         }
         (ExprKind::Case { otherwise: x, .. }, ExprKind::Case { otherwise: y, .. }) => x.is_some() == y.is_some(),
         (ExprKind::Cast(_), ExprKind::Cast(_)) => a.ty.ty == b.ty.ty,
+        // Each binding has numbers of its own.
+        (ExprKind::Once { .. }, ExprKind::Once { .. }) | (ExprKind::Kept(_), ExprKind::Kept(_)) => true,
         (ExprKind::And(_), _) | (ExprKind::Or(_), _) | (ExprKind::Not(_), _) => true,
         (ExprKind::Subquery(x), ExprKind::Subquery(y)) => same_subquery(x, y),
         // Assignments are never taken for the same.

@@ -212,7 +212,37 @@ impl Binder<'_> {
         for (field, item) in fields.iter_mut().zip(&items) {
             field.ty = item.ty.clone();
         }
-        self.finish(rel, items, fields, keys.into_iter().zip(selected).collect(), distinct, around.limit)
+        let keys = keys.into_iter().zip(selected).collect();
+        if !distinct && !select.calc_found_rows && items.iter().any(Expr::calls_session) {
+            return self.finish_row_by_row(rel, items, fields, keys, around.limit);
+        }
+        self.finish(rel, items, fields, keys, distinct, around.limit)
+    }
+
+    /// As `finish`, of a list that calls functions which the session runs: as in MySQL it is computed of rows that are in their order, and only of those that
+    /// LIMIT leaves. What ORDER BY names of it is computed before.
+    fn finish_row_by_row(&mut self, rel: Rel, items: Vec<Expr>, fields: Vec<Field>, keys: Vec<(SortKey, Option<usize>)>, limit: Option<&ast::Limit>) -> Result<Rel> {
+        let mut sorted: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, field)| Expr::column(i, field.ty.clone())).collect();
+        let mut sorted_fields = rel.fields.clone();
+        let mut list = items.clone();
+        let mut sort = Vec::new();
+        for (key, named) in keys {
+            if key.expr.is_constant() {
+                continue;
+            }
+            let named = named.or_else(|| items.iter().position(|item| same_expr(item, &key.expr)));
+            let expr = named.map_or(key.expr, |position| items[position].clone());
+            let column = Expr::column(sorted.len(), expr.ty.clone());
+            if let Some(position) = named {
+                list[position] = column.clone();
+            }
+            sorted_fields.push(Field::computed(super::aggregate::empty(), expr.ty.clone()));
+            sorted.push(expr);
+            sort.push(SortKey { expr: column, desc: key.desc });
+        }
+        let rel = if sort.is_empty() { rel } else { rel.project(sorted, sorted_fields).sort(sort) };
+        let rel = self.limit(rel, limit)?;
+        Ok(rel.project(list, fields))
     }
 
     /// Projection, DISTINCT, ORDER BY and LIMIT over the bound select list. `keys`: with the element of the list that each one names, if it names one.

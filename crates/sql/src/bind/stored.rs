@@ -13,7 +13,7 @@ use super::context::ask_around;
 use super::scope::{Clause, FromScope, Scope};
 use super::{BindContext, errors};
 use crate::parse::ast::{self, FunctionCall, Information, Instruction, Program, RoutineStatement, SetItem, Statement};
-use crate::plan::{Expr, ExprKind, ExprType, Rel, RelKind};
+use crate::plan::{Expr, ExprKind, ExprType, Rel};
 use crate::privileges::Access;
 use crate::routine::{self, Body, Code, StoredFunction};
 use crate::stack;
@@ -138,6 +138,10 @@ impl Binder<'_> {
 
     fn function_body(&self, def: &RoutineDef, program: Program, types: Vec<Option<ColumnType>>, definer: Option<Arc<Access>>) -> Body {
         let modes = SqlModes::of_known_bits(def.sql_mode);
+        if program.in_session {
+            // The session binds it, step by step.
+            return Body::new(program, Vec::new(), Vec::new(), types, Vec::new(), modes);
+        }
         let mut cx = FunctionContext { cx: self.cx, def, modes, definer, locals: Vec::new() };
         let mut variables: Vec<ExprType> = types.iter().map(routine::expr_type).collect();
         let mut views = Vec::new();
@@ -146,7 +150,7 @@ impl Binder<'_> {
             let bound = match &step.instruction {
                 Instruction::Set { variable, value, .. } => {
                     cx.locals = locals(&value.locals, &variables);
-                    let bound = self.in_body(&cx, &mut views, |binder| binder.function_expr(&value.expr));
+                    let bound = self.in_body(&cx, &mut views, |binder| binder.expr(&value.expr));
                     if let (None, Ok(bound)) = (&types[*variable], &bound) {
                         variables[*variable] = bound.ty.clone().with_nullable(true);
                     }
@@ -154,7 +158,7 @@ impl Binder<'_> {
                 }
                 Instruction::JumpUnless { condition: value, .. } | Instruction::Return(value) => {
                     cx.locals = locals(&value.locals, &variables);
-                    self.in_body(&cx, &mut views, |binder| binder.function_expr(&value.expr)).map(Code::Expr)
+                    self.in_body(&cx, &mut views, |binder| binder.expr(&value.expr)).map(Code::Expr)
                 }
                 Instruction::Run(run) => {
                     cx.locals = locals(&run.locals, &variables);
@@ -198,39 +202,18 @@ impl Binder<'_> {
                 Information::Statement(_) => Vec::new(),
             },
             Statement::Set(items) => match items.as_slice() {
-                [SetItem::User { name, value }] => return Ok(Code::Assign(name.to_lowercase().into(), self.function_expr(value)?)),
-                _ => return Err(not_in_function("SET of the session's variables")),
+                [SetItem::User { name, value }] => return Ok(Code::Assign(name.to_lowercase().into(), self.expr(value)?)),
+                _ => return Err(not_in_function()),
             },
-            _ => return Err(not_in_function("this statement")),
+            _ => return Err(not_in_function()),
         };
-        exprs.into_iter().map(|expr| self.function_expr(expr)).collect::<Result<Vec<_>>>().map(Code::Exprs)
+        exprs.into_iter().map(|expr| self.expr(expr)).collect::<Result<Vec<_>>>().map(Code::Exprs)
     }
 
     fn function_query(&mut self, query: &RoutineStatement) -> Result<Rel> {
-        let Statement::Query(query) = &query.statement else { return Err(not_in_function("this statement")) };
-        let rel = self.subquery_plan(query)?;
-        check_unlocked(&rel)?;
-        Ok(rel)
+        let Statement::Query(query) = &query.statement else { return Err(not_in_function()) };
+        self.subquery_plan(query)
     }
-
-    fn function_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let bound = self.expr(expr)?;
-        let mut checked = Ok(());
-        bound.walk(&mut |e| {
-            if let ExprKind::Subquery(subquery) = &e.kind
-                && checked.is_ok()
-            {
-                checked = check_unlocked(&subquery.plan);
-            }
-        });
-        checked.map(|()| bound)
-    }
-}
-
-fn check_unlocked(rel: &Rel) -> Result<()> {
-    let mut locks = false;
-    rel.for_each_operator(&mut |rel| locks |= matches!(rel.kind, RelKind::Scan { lock: Some(_), .. }));
-    if locks { Err(not_in_function("a locking read")) } else { Ok(()) }
 }
 
 fn locals(locals: &[usize], variables: &[ExprType]) -> Vec<(usize, ExprType)> {
@@ -242,6 +225,6 @@ fn two_rows(rel: Rel) -> Rel {
     rel.limit(None, Some(Expr::literal(Value::UInt(2), ExprType::ubigint(false))))
 }
 
-fn not_in_function(what: &str) -> MySqlError {
-    highkey_types::errors::not_supported_yet(format!("{what} in stored functions"))
+fn not_in_function() -> MySqlError {
+    highkey_types::errors::not_supported_yet("this statement in stored functions")
 }

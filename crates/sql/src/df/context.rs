@@ -120,6 +120,8 @@ pub(super) struct Shared {
     in_order: AtomicBool,
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
+    /// It calls functions that the session runs.
+    pub by_row: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
     /// The common table expressions whose rows this attempt makes once, by their ids. They hold this context: it lets go of them when it ends.
@@ -169,6 +171,7 @@ impl Shared {
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
+            by_row: rel.calls_session(),
             spilling: AtomicUsize::new(0),
             ctes: Mutex::default(),
             explain,
@@ -374,7 +377,7 @@ impl Shared {
     /// How a plan for so many threads is made.
     pub fn planning(&self, degree: usize, plan: &LogicalPlan) -> Planning {
         let windows = plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)))).unwrap_or(false);
-        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows }
+        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows, by_row: self.by_row }
     }
 
     fn start_anew(&self) {

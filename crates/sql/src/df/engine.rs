@@ -88,6 +88,8 @@ pub(super) struct Planning {
     pub spilling: usize,
     /// It has windows.
     pub windows: bool,
+    /// Each row is done with before the next: it calls functions that the session runs.
+    pub by_row: bool,
 }
 
 impl QueryEngine {
@@ -167,8 +169,9 @@ impl QueryEngine {
         self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
     }
 
-    fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
+    fn new_state(&self, Planning { degree, spilling, windows, by_row }: Planning) -> SessionState {
         let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
+        let batch_rows = if by_row { 1 } else { batch_rows };
         let spilling = spilling > 0;
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.

@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread. `one_by_one`: rows of queries that do something for each.
 //! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
@@ -34,6 +34,7 @@ mod lower;
 mod materialize;
 mod memory;
 mod merge_join;
+mod one_by_one;
 mod parallel;
 mod read_ahead;
 mod recursion;
@@ -89,6 +90,7 @@ use helpers::holding;
 use kept::KeptPlan;
 use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
+use one_by_one::one_by_one;
 use read_ahead::probes_read_ahead;
 use sorted_groups::sorted_groups;
 use yielding::yielding;
@@ -442,13 +444,16 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = measured(shared, physical)?;
         // Behind the timings: those of a grouping are of what is done in its place.
         let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
+        let physical = if shared.by_row { one_by_one(physical)? } else { physical };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-    Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree })
+    let physical = measured(shared, physical)?;
+    let physical = if shared.by_row { one_by_one(physical)? } else { physical };
+    Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 
 /// Under EXPLAIN ANALYZE, the plan that tells what its operators do.

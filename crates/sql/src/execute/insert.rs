@@ -55,6 +55,7 @@ impl Session {
                 if assigned.iter().filter_map(|(_, v)| v.expr()).any(has_correlated_subquery) {
                     return Err(error::not_supported("correlated subqueries in ON DUPLICATE KEY UPDATE").into());
                 }
+                inserter.by_row |= assigned.iter().filter_map(|(_, v)| v.expr()).any(Expr::calls_session);
                 inserter.on_duplicate = assigned;
             }
         }
@@ -62,6 +63,7 @@ impl Session {
             BoundSource::Rows(rows) => {
                 if rows.iter().flatten().filter_map(RowValue::expr).any(Expr::has_subquery) {
                     let mut rows = rows.clone();
+                    inserter.by_row |= rows.iter().flatten().filter_map(RowValue::expr).any(Expr::calls_session);
                     for row in &mut rows {
                         Box::pin(self.resolve_all(row.iter_mut().filter_map(RowValue::expr_mut).collect())).await?;
                         if row.iter().filter_map(RowValue::expr).any(has_correlated_subquery) {
@@ -118,30 +120,55 @@ impl Session {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.iter().enumerate() {
-            let column = inserter.columns[i];
-            let value = match value {
-                RowValue::Literal(value) => value.clone(),
-                RowValue::Assigned(assigned) => {
-                    inserter.target.check_generated(column, assigned)?;
-                    match assigned {
-                        AssignedValue::Default => {
-                            row[column] = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
-                            continue;
-                        }
-                        AssignedValue::Expr(expr) => match expr.as_literal() {
-                            Some(value) => value.clone(),
-                            None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
-                            None => {
-                                let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
-                                expr::eval(expr, &seen, &mut self.state)?
-                            }
-                        },
-                    }
-                }
+            self.assign_given(inserter, &mut row, i, value)?;
+        }
+        Ok(row)
+    }
+
+    /// The same of values that may call functions which the session runs, each when those before it are there.
+    pub(super) async fn assigned_row_by_calls(&mut self, inserter: &mut Inserter, values: &[RowValue]) -> Result<Vec<Value>, Failure> {
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        for (i, value) in values.iter().enumerate() {
+            let Some(expr) = value.expr().filter(|expr| expr.calls_session()) else {
+                self.assign_given(inserter, &mut row, i, value)?;
+                continue;
             };
+            let column = inserter.columns[i];
+            if let RowValue::Assigned(assigned) = value {
+                inserter.target.check_generated(column, assigned)?;
+            }
+            let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+            let value = Box::pin(self.eval_over_row(expr, &seen)).await?;
             inserter.assign(&mut self.state, &mut row, column, value)?;
         }
         Ok(row)
+    }
+
+    /// Puts the value that VALUES gives the column of that number into a row.
+    fn assign_given(&mut self, inserter: &mut Inserter, row: &mut [Value], number: usize, value: &RowValue) -> Result<(), MySqlError> {
+        let column = inserter.columns[number];
+        let value = match value {
+            RowValue::Literal(value) => value.clone(),
+            RowValue::Assigned(assigned) => {
+                inserter.target.check_generated(column, assigned)?;
+                match assigned {
+                    AssignedValue::Default => {
+                        row[column] = inserter.target.default(&mut self.state, column, row, inserter.ignore, inserter.row)?;
+                        return Ok(());
+                    }
+                    AssignedValue::Expr(expr) => match expr.as_literal() {
+                        Some(value) => value.clone(),
+                        None if inserter.target.timestamps.is_empty() => expr::eval(expr, row, &mut self.state)?,
+                        None => {
+                            let seen = inserter.target.session_row(row, &self.state.config.time_zone);
+                            expr::eval(expr, &seen, &mut self.state)?
+                        }
+                    },
+                }
+            }
+        };
+        inserter.assign(&mut self.state, row, column, value)
     }
 
     /// The rows of a query into `columns`, in the cheapest way.
@@ -170,6 +197,8 @@ impl Session {
     /// Rows of any query. Its rows are in memory first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let query = &mut query.clone();
+        // Who streams its rows serves no calls.
+        inserter.by_row |= query.rel.calls_session();
         self.share_reads(query);
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
@@ -509,7 +538,10 @@ impl Session {
                 // To itself: no mode judges what is there.
                 AssignedValue::Expr(expr) if expr.as_column() == Some(column) => new[column].clone(),
                 AssignedValue::Expr(expr) => {
-                    let value = expr::eval(expr, &seen, &mut self.state)?;
+                    let value = match expr.calls_session() {
+                        true => Box::pin(self.eval_over_row(expr, &seen)).await?,
+                        false => expr::eval(expr, &seen, &mut self.state)?,
+                    };
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };

@@ -49,7 +49,7 @@ pub(crate) struct Inserter {
     pub ignored: u64,
     pub updated: u64,
     pub unchanged: u64,
-    /// Rows go to the table one by one, for triggers run with each.
+    /// Rows go to the table one by one, for triggers or functions that the session runs come with each.
     pub by_row: bool,
     /// BEFORE triggers see them first.
     pub before: bool,

@@ -165,7 +165,7 @@ impl Session {
                 }
             }
         };
-        let _timer = self.execution_timer(kept.bound.hints.max_execution_time_ms);
+        let _timer = self.execution_timer(&kept.bound);
         let count = self.collect_planned(&kept.bound, Some(kept.slot.clone()), &mut Destination::Sink(sink)).await?;
         let used = kept.slot.was_used();
         self.state.count(StatusCounter::SelectKeptPlan, u64::from(used));

@@ -58,7 +58,7 @@ pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub use kept::KeptQueries;
 pub(crate) use locking::{lock_mode, lock_policy, whole_key};
 pub(crate) use query::{Destination, table_fields};
-pub(crate) use subqueries::answered;
+pub(crate) use subqueries::{answered, query_of};
 pub(crate) use target::{Target, to_session};
 pub(crate) use update::update_tables;
 
@@ -164,20 +164,20 @@ fn commits_first(statement: &Statement) -> bool {
 }
 
 /// Why a statement may not stand in a body that runs inside of another statement: it answers a result set (error 1415), ends the transaction (1422), or is
-/// made when it runs (1336).
-pub(crate) fn refused_inside(statement: &Statement) -> Option<MySqlError> {
+/// made when it runs (1336). `kind`: what the body is of.
+pub(crate) fn refused_inside(statement: &Statement, kind: &str) -> Option<MySqlError> {
     use Statement::*;
     Some(match statement {
-        Query(query) if query.into.is_none() => errors::sp_no_retset("trigger"),
-        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset("trigger"),
+        Query(query) if query.into.is_none() => errors::sp_no_retset(kind),
+        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
         Prepare { .. } | Execute { .. } | Deallocate(_) => errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL"),
         Flush(_) => errors::stmt_not_allowed_in_sf_or_trg("FLUSH"),
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
         Set(items) if items.iter().any(sets_autocommit) => errors::sp_cant_set_autocommit(),
         SetPassword { .. } => errors::sp_cant_set_autocommit(),
-        CreateTable(create) if create.temporary => error::not_supported("CREATE TEMPORARY TABLE in a trigger"),
-        DropTable(drop) if drop.temporary => error::not_supported("DROP TEMPORARY TABLE in a trigger"),
-        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) => error::not_supported("savepoints in a trigger"),
+        CreateTable(create) if create.temporary => error::not_supported(format!("CREATE TEMPORARY TABLE in a {kind}")),
+        DropTable(drop) if drop.temporary => error::not_supported(format!("DROP TEMPORARY TABLE in a {kind}")),
+        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) => error::not_supported(format!("savepoints in a {kind}")),
         Begin { .. } | Commit { .. } | Rollback { .. } | Xa(_) | UnlockTables => errors::commit_not_allowed_in_sf_or_trg(),
         other if commits_first(other) => errors::commit_not_allowed_in_sf_or_trg(),
         _ => return None,

@@ -6,17 +6,18 @@ use std::time::Duration;
 use highkey_table::{Privileges, Snapshot, Table, TableId, View};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::subqueries::settle_calls;
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
-use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream};
+use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows};
 use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
 use crate::prepared::{CursorRows, file_error};
-use crate::routine::StoredFunction;
+use crate::routine::{FunctionCall, FunctionCalls, StoredFunction};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
 /// The base tables of a plan, those of its subqueries too, each once, and the views that it was bound through.
@@ -30,6 +31,8 @@ pub struct BoundTables {
     read_inside: Vec<Arc<Table>>,
     /// Some stored function runs queries.
     runs_inside: bool,
+    /// Stored functions that the session runs. They open their tables themselves.
+    pub called: Vec<Arc<StoredFunction>>,
 }
 
 impl BoundTables {
@@ -80,7 +83,11 @@ impl BoundTables {
         functions.iter().for_each(|function| self.collect_function(function));
     }
 
-    fn collect_function(&mut self, function: &StoredFunction) {
+    fn collect_function(&mut self, function: &Arc<StoredFunction>) {
+        if function.runs_in_session() {
+            self.called.push(function.clone());
+            return;
+        }
         if !function.runs_queries() {
             return;
         }
@@ -152,7 +159,11 @@ pub(crate) fn query_context_of(state: &SessionState, snapshot: Snapshot, paralle
             virtual_eval.lock().push_warnings(&mut warnings);
             rows
         }),
-        start_over: Arc::new(move || *anew.lock() = (*before).clone()),
+        start_over: Arc::new(move || {
+            let mut again = (*before).clone();
+            again.calls = again.calls.filter(|calls| !calls.any());
+            *anew.lock() = again;
+        }),
         examined: process.examined_counter(),
         activity: process.queries().clone(),
         killed: process.killed_flag(),
@@ -206,6 +217,9 @@ impl Session {
                 return Err(highkey_types::errors::not_supported_yet("a change of a table that a stored function of the statement reads"));
             }
             self.state.reads = Some(self.txn().snapshot());
+        }
+        if !tables.called.is_empty() {
+            self.begin_calls(tables)?;
         }
         Ok(true)
     }
@@ -309,7 +323,7 @@ impl Session {
 
     /// Runs a bound query whose tables are open. `cursor` keeps the rows for COM_STMT_FETCH of that statement.
     pub(crate) async fn run_query(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        let _timer = self.execution_timer(bound.hints.max_execution_time_ms);
+        let _timer = self.execution_timer(bound);
         if let Some(into) = &bound.into {
             return Box::pin(self.query_into(bound, fast, into)).await;
         }
@@ -350,10 +364,10 @@ impl Session {
             sink.columns(&answer::columns(&self.state, bound.fields()));
         }
         let outcome = loop {
-            let rows = match stream.rows.next().await {
+            let rows = match self.next_rows(&mut stream).await {
                 Ok(Some(rows)) => rows,
                 Ok(None) => break Ok(()),
-                Err(e) => break Err(Failure::Sql(e)),
+                Err(e) => break Err(e),
             };
             count += rows.len() as u64;
             match destination {
@@ -409,17 +423,31 @@ impl Session {
         }
         let latest = bound.locking && self.lock_plan(&mut bound.rel).await?;
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
+        let mut calls = None;
+        if bound.rel.calls_session() {
+            let (asking, asked) = FunctionCalls::channel();
+            (self.state.calls, calls) = (Some(asking), Some(asked));
+        }
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
+        self.state.calls = None;
         cx.parallel.ordered = ordered;
         cx.slot = slot;
         let examined_before = self.state.process.rows_examined();
-        match df::query(bound, cx).await {
-            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),
+        match self.serve_calls(&mut calls, df::query(bound, cx)).await? {
+            Ok(rows) => Ok(Running { rows, eval, calls, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),
             Err(e) => {
+                // Who waits for an answer has the state that it evaluates in.
+                drop(calls);
                 self.state.absorb(&eval.lock());
                 Err(e.into())
             }
         }
+    }
+
+    /// The next rows of a query. Meanwhile the session runs the functions that it calls.
+    async fn next_rows(&mut self, running: &mut Running) -> Result<Option<Rows>, Failure> {
+        let Running { rows, calls, .. } = running;
+        Ok(self.serve_calls(calls, rows.next()).await??)
     }
 
     /// Rows were read for the statement, whatever becomes of them.
@@ -521,10 +549,10 @@ impl Session {
                 let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
                 let mut stream = self.stream(bound.clone(), false).await?;
                 let outcome = async {
-                    while let Some(rows) = stream.rows.next().await? {
+                    while let Some(rows) = self.next_rows(&mut stream).await? {
                         rows.for_each(|row| file.row(row))?;
                     }
-                    file.finish()
+                    Ok::<u64, Failure>(file.finish()?)
                 }
                 .await;
                 stream.finish(&mut self.state);
@@ -532,7 +560,7 @@ impl Session {
                     Ok(written) => Ok(Outcome::affected(written)),
                     Err(e) => {
                         file.remove();
-                        Err(e.into())
+                        Err(e)
                     }
                 }
             }
@@ -547,11 +575,16 @@ impl Session {
         }
     }
 
-    /// Ends the statement with 3024 after MAX_EXECUTION_TIME; stops counting when dropped.
-    pub(crate) fn execution_timer(&self, hint_ms: Option<u64>) -> Option<ExecutionTimer> {
-        let limit = hint_ms.unwrap_or(self.state.config.max_execution_time_ms);
+    /// Ends the statement with 3024 after MAX_EXECUTION_TIME, unless it calls functions that change tables; stops counting when dropped.
+    pub(crate) fn execution_timer(&self, bound: &BoundQuery) -> Option<ExecutionTimer> {
+        let limit = bound.hints.max_execution_time_ms.unwrap_or(self.state.config.max_execution_time_ms);
         // Not for what a routine runs.
         if limit == 0 || self.in_routine() {
+            return None;
+        }
+        let mut changes = false;
+        bound.rel.for_each_expr(&mut |e, _| changes |= matches!(&e.kind, ExprKind::Stored { function, .. } if function.changes_tables()));
+        if changes {
             return None;
         }
         self.state.count(StatusCounter::MaxExecutionTimeSet, 1);
@@ -577,6 +610,8 @@ impl Drop for ExecutionTimer {
 pub(crate) struct Running {
     pub rows: RowStream,
     eval: Arc<Mutex<SessionState>>,
+    /// Where its threads ask for calls of functions that the session runs, if it makes some. Until this is dropped, or they have their answers, they keep `eval`.
+    calls: Option<UnboundedReceiver<FunctionCall>>,
     warnings_before: usize,
     /// Rows that the statement had read before.
     examined_before: u64,
@@ -587,6 +622,7 @@ impl Running {
     pub fn finish(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        drop(self.calls);
         state.process.queries().end();
         state.absorb(&self.eval.lock());
     }

@@ -72,6 +72,7 @@ impl Session {
     async fn constant_and_collation(&mut self, ast: &ast::Expr) -> Result<(Value, &'static Collation), Failure> {
         let mut bound = self.bind_constant_and_open(ast).await?;
         let collation = bound.ty.collation();
+        self.resolve_calls(&mut bound).await?;
         self.resolve_subqueries(&mut bound).await?;
         Ok((expr::eval(&bound, &[], &mut self.state)?, collation))
     }

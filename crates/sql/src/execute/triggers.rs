@@ -95,7 +95,10 @@ impl Session {
     pub(super) async fn insert_values_by_row(&mut self, inserter: &mut Inserter, rows: &[Vec<RowValue>]) -> Result<(), Failure> {
         for (i, values) in rows.iter().enumerate() {
             inserter.to_come = (rows.len() - i) as u64;
-            let row = self.assigned_row(inserter, values).map_err(|e| inserter.failed(&mut self.state, e))?;
+            let row = match self.assigned_row_by_calls(inserter, values).await {
+                Err(Failure::Sql(e)) => return Err(inserter.failed(&mut self.state, e).into()),
+                made => made?,
+            };
             self.insert_with_triggers(inserter, row, true).await?;
         }
         Ok(())

@@ -354,13 +354,19 @@ impl Session {
         Ok(counts)
     }
 
-    /// An expression whose subqueries read what this statement has already changed in the row: they run once for each row.
-    async fn eval_over_row(&mut self, expr: &Expr, seen: &[Value]) -> Result<Value, Failure> {
+    /// An expression whose subqueries read what this statement has already changed in the row, or that calls functions which the session runs: that is done
+    /// once for each row.
+    pub(super) async fn eval_over_row(&mut self, expr: &Expr, seen: &[Value]) -> Result<Value, Failure> {
         let mut expr = expr.clone();
         expr.bind_outer_row(seen);
         // EXPLAIN ANALYZE would be told of each row's.
         let profile = self.profile.take();
-        let resolved = self.resolve_subqueries(&mut expr).await;
+        let resolved = if expr.calls_session() {
+            expr.bind_row(seen);
+            self.resolve_calls(&mut expr).await
+        } else {
+            self.resolve_subqueries(&mut expr).await
+        };
         self.profile = profile;
         resolved?;
         Ok(expr::eval(&expr, seen, &mut self.state)?)

@@ -1,5 +1,6 @@
 //! What an expression may ask of the session that evaluates it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use highkey_table::RoutineDef;
@@ -9,6 +10,7 @@ use crate::functions::FuncId;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{Rel, Subquery};
+use crate::routine::StoredFunction;
 
 /// The surroundings of an evaluation. All methods answer for the statement that is running.
 ///
@@ -74,6 +76,15 @@ pub trait EvalContext {
     fn rows(&mut self, query: Rel, of: &RoutineDef, account: &RoutineDef) -> Result<(Vec<Vec<Value>>, Raised), MySqlError> {
         let _ = (query, of, account);
         Err(crate::plan::unresolved("query of a stored function"))
+    }
+    /// The value of a stored function that the session runs (`StoredFunction::runs_in_session`), of arguments as its parameters have them; errors call it `result`.
+    fn call_in_session(&mut self, function: &Arc<StoredFunction>, result: &str, args: Vec<Value>) -> Result<Value, MySqlError> {
+        let _ = (function, result, args);
+        Err(crate::plan::unresolved("call of a stored function"))
+    }
+    /// The values of `ExprKind::Once` that are being asked for, with their numbers, innermost last.
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        None
     }
     /// DATABASE().
     fn database(&self) -> Option<Str> {

@@ -128,6 +128,19 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
             }
             cast_typed(value, Some(&inner.ty.ty), &expr.ty.ty, cx)
         }
+        ExprKind::Once { id, value, body } => {
+            let value = evaluate(value, row, cx)?;
+            cx.kept().ok_or_else(|| unresolved("kept value"))?.push((*id, value));
+            let result = evaluate(body, row, cx);
+            if let Some(kept) = cx.kept() {
+                kept.pop();
+            }
+            result
+        }
+        ExprKind::Kept(id) => {
+            let kept = cx.kept().and_then(|kept| kept.iter().rfind(|(kept, _)| kept == id).map(|(_, value)| value.clone()));
+            kept.ok_or_else(|| unresolved("kept value"))
+        }
         ExprKind::Subquery(subquery) => cx.subquery(subquery, row),
         ExprKind::AggregateRef(_) => Err(unresolved("aggregate")),
         ExprKind::WindowRef(_) => Err(unresolved("window function")),

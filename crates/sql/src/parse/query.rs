@@ -285,8 +285,10 @@ impl Parser<'_> {
         match self.peek() {
             Tok::Int(_) | Tok::Param => self.expr(),
             _ => match self.local() {
-                Some(_) if self.in_function() => unsupported("LIMIT by a variable of a stored function"),
-                Some(variable) if self.local_is_integer(variable) => self.expr(),
+                Some(variable) if self.local_is_integer(variable) => {
+                    self.limit_by_local();
+                    self.expr()
+                }
                 Some(_) => Err(errors::wrong_spvar_type_in_limit()),
                 None => self.fail(),
             },

@@ -151,11 +151,12 @@ pub(super) fn begins_routine(is: impl Fn(usize, &str) -> bool) -> bool {
     (is(0, "CREATE") && (is_kind(1) || (is(1, "DEFINER") && (3..10).any(is_kind)))) || begins_event(is)
 }
 
-/// What a function may not do in MySQL: errors 1336, 1415 and 1422. What it may not do here is error 1235.
-fn check_in_function(statement: &Statement) -> Result<()> {
+/// What a function may not do in MySQL: errors 1336, 1415 and 1422. What it may not do here is error 1235. True: it changes tables, or may.
+fn check_in_function(statement: &Statement) -> Result<bool> {
     use Statement as S;
     match statement {
-        S::Do(_) | S::Signal(_) | S::GetDiagnostics(_) => Ok(()),
+        S::Do(_) | S::Signal(_) | S::GetDiagnostics(_) => Ok(false),
+        S::Insert(_) | S::Update(_) | S::Delete(_) | S::Call(_) => Ok(true),
         S::Query(query) if query.into.is_none() => Err(errors::sp_no_retset("function")),
         S::Show(_) | S::Describe { .. } | S::Explain { .. } | S::ExplainConnection { .. } | S::Maintain { .. } | S::Histogram { .. } => Err(errors::sp_no_retset("function")),
         S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => Err(errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL")),
@@ -185,18 +186,17 @@ fn check_in_function(statement: &Statement) -> Result<()> {
         | S::Commit { .. }
         | S::Rollback { .. } => Err(errors::commit_not_allowed_in_sf_or_trg()),
         S::SetPassword { .. } => Err(errors::sp_cant_set_autocommit()),
-        S::Insert(_) | S::Update(_) | S::Delete(_) => unsupported("changes of tables in stored functions"),
-        S::Call(_) => unsupported("CALL in stored functions"),
         _ => unsupported("this statement in stored functions"),
     }
 }
 
-/// SET in a function is of variables of its own and of user variables.
-fn check_set_in_function(item: &SetItem) -> Result<()> {
+/// SET in a function: as `check_in_function`, but for what is true: it takes the session to do it.
+fn check_set_in_function(item: &SetItem) -> Result<bool> {
     match item {
-        SetItem::User { .. } => Ok(()),
+        SetItem::User { .. } => Ok(false),
         SetItem::System { scope: None | Some(VariableScope::Session), name, .. } if name.eq_ignore_ascii_case("autocommit") => Err(errors::sp_cant_set_autocommit()),
-        _ => unsupported("SET of the session's variables in stored functions"),
+        SetItem::System { .. } | SetItem::Names { .. } | SetItem::CharacterSet(_) => Ok(true),
+        SetItem::Transaction { .. } => unsupported("SET TRANSACTION in stored functions"),
     }
 }
 
@@ -454,6 +454,12 @@ impl Parser<'_> {
         ty.is_some_and(|ty| matches!(ty.kind, K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Bool | K::Serial | K::Bit(_)))
     }
 
+    /// LIMIT names a variable: in a function, the session has to run it.
+    pub(super) fn limit_by_local(&mut self) {
+        let in_function = self.in_function();
+        self.routine().program.in_session |= in_function;
+    }
+
     fn routine(&mut self) -> &mut RoutineState {
         self.routine.as_mut().expect("called inside of routines only")
     }
@@ -559,7 +565,10 @@ impl Parser<'_> {
             Some(Into::Variables(names)) => Instruction::SelectInto { query: Box::new(statement), into: names.into_iter().map(Target::User).collect() },
             _ => {
                 if in_function {
-                    check_in_function(&statement.statement)?;
+                    let changes = check_in_function(&statement.statement)?;
+                    let program = &mut self.routine().program;
+                    program.changes |= changes;
+                    program.in_session |= changes;
                 }
                 Instruction::Run(Box::new(statement))
             }
@@ -727,7 +736,8 @@ impl Parser<'_> {
                     let (item, locals) = self.with_locals(|p| p.set_item(&mut inherited))?;
                     let text = format!("SET {}", &self.sql[start..self.previous_end()]);
                     if self.in_function() {
-                        check_set_in_function(&item)?;
+                        let in_session = check_set_in_function(&item)?;
+                        self.routine().program.in_session |= in_session;
                     }
                     let statement = RoutineStatement { statement: Statement::Set(vec![item]), text, locals, set_vars: Vec::new() };
                     Instruction::Run(Box::new(statement))

@@ -246,7 +246,17 @@ fn functions_return() {
     assert_eq!((create.returns.as_str(), create.parameters.as_str(), create.body.as_str()), ("VARCHAR(3) CHARSET latin1", "a INT, in_b INT", "RETURN a"));
     assert!(matches!(&create.program.steps[..], [Step { instruction: Instruction::Return(value), .. }] if value.locals == [0]));
     let refused = |body: &str| error(&format!("CREATE FUNCTION f() RETURNS INT BEGIN {body}; RETURN 1; END")).code;
-    assert_eq!(["SELECT 1", "COMMIT", "EXECUTE s", "FLUSH TABLES", "SET autocommit = 1", "DELETE FROM t", "CALL p()"].map(refused), [1415, 1422, 1336, 1336, 1445, 1235, 1235]);
+    assert_eq!(["SELECT 1", "COMMIT", "EXECUTE s", "FLUSH TABLES", "SET autocommit = 1", "SAVEPOINT s", "SET TRANSACTION READ ONLY"].map(refused), [1415, 1422, 1336, 1336, 1445, 1235, 1235]);
+    let in_session = |body: &str| match one(&format!("CREATE FUNCTION f(x INT) RETURNS INT BEGIN {body}; RETURN 1; END")) {
+        Statement::CreateRoutine(create) => create.program.in_session,
+        _ => panic!("{body}"),
+    };
+    for body in ["DELETE FROM t", "CALL p()", "SET sql_mode = ''", "SET NAMES utf8", "SELECT a INTO x FROM t LIMIT x"] {
+        assert!(in_session(body), "{body}");
+    }
+    for body in ["SET x = 1, @y = 2", "DO 1", "SELECT a INTO x FROM t LIMIT 1", "SELECT a INTO @y FROM t"] {
+        assert!(!in_session(body), "{body}");
+    }
     assert_eq!(error("CREATE PROCEDURE p() RETURN 1").code, 1313);
     assert_eq!(error("CREATE FUNCTION f(OUT a INT) RETURNS INT RETURN 1").code, 1064);
     assert_eq!(error("ALTER FUNCTION f DETERMINISTIC").code, 1064);

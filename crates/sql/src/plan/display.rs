@@ -47,6 +47,8 @@ pub fn describe(expr: &Expr, fields: &[Field]) -> String {
             }
             text + " end"
         }
+        ExprKind::Once { id, value, body } => describe(&body.with_kept(*id, value), fields),
+        ExprKind::Kept(id) => format!("kept({id})"),
         ExprKind::Cast(inner) => format!("cast({} as {})", describe(inner, fields), expr.ty.ty),
         ExprKind::Subquery(sub) => match &sub.kind {
             SubqueryKind::Scalar => "(subquery)".to_string(),

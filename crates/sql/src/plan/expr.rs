@@ -68,6 +68,10 @@ pub enum ExprKind {
     Case { branches: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
     /// Conversion to `ty` by the rules of CAST (lenient, with warnings).
     Cast(Box<Expr>),
+    /// `body`, where `Kept(id)` is the value of `value`, which is computed once, before: an operand that is compared several times, and may be another each time.
+    Once { id: usize, value: Box<Expr>, body: Box<Expr> },
+    /// See `Once`.
+    Kept(usize),
     /// A subquery.
     Subquery(Box<Subquery>),
     /// Binder only: the n-th aggregate of the query being bound.
@@ -276,7 +280,8 @@ impl Expr {
     /// This node, whatever its operands are, does something or may give another value each time: an assignment, RAND().
     pub fn is_volatile_itself(&self) -> bool {
         match &self.kind {
-            ExprKind::AssignUserVar { .. } => true,
+            // A kept value is not to be moved away from where it is computed.
+            ExprKind::AssignUserVar { .. } | ExprKind::Kept(_) => true,
             ExprKind::Call { func, .. } => func.is_volatile(),
             ExprKind::Stored { function, .. } => function.is_volatile(),
             _ => false,
@@ -290,6 +295,11 @@ impl Expr {
             ExprKind::Stored { function, .. } => function.runs_queries(),
             _ => false,
         }
+    }
+
+    /// This node, whatever its operands are, calls a function that the session runs.
+    pub fn calls_session_itself(&self) -> bool {
+        matches!(&self.kind, ExprKind::Stored { function, .. } if function.runs_in_session())
     }
 
     /// Evaluating it does nothing, and it may be evaluated again.
@@ -313,7 +323,7 @@ impl Expr {
         self.walk(&mut |e| {
             constant &= match &e.kind {
                 ExprKind::Column(_) | ExprKind::AssignUserVar { .. } | ExprKind::Subquery(_) | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_) => false,
-                ExprKind::UserVar(_) => false,
+                ExprKind::UserVar(_) | ExprKind::Kept(_) => false,
                 ExprKind::Call { func, .. } => !func.is_volatile(),
                 ExprKind::Stored { function, .. } => !function.is_volatile(),
                 _ => true,

@@ -19,6 +19,7 @@ macro_rules! visitors {
                     | ExprKind::Param(_)
                     | ExprKind::UserVar(_)
                     | ExprKind::SystemVar { .. }
+                    | ExprKind::Kept(_)
                     | ExprKind::AggregateRef(_)
                     | ExprKind::WindowRef(_) => Vec::new(),
                     ExprKind::AssignUserVar { value: e, .. }
@@ -28,6 +29,7 @@ macro_rules! visitors {
                     | ExprKind::Cast(e) => vec![e],
                     ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.$iter().collect(),
                     ExprKind::Compare { left, right, .. } => vec![left, right],
+                    ExprKind::Once { value, body, .. } => vec![value, body],
                     ExprKind::In { expr, list, .. } => std::iter::once(& $($mutability)? **expr).chain(list).collect(),
                     ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
                     ExprKind::Case { branches, otherwise } => {
@@ -147,6 +149,35 @@ impl Expr {
         });
     }
 
+    /// Puts the values of the input row into this expression, but not into its subqueries.
+    pub fn bind_row(&mut self, row: &[Value]) {
+        self.walk_mut(&mut |e| {
+            if let ExprKind::Column(index) = e.kind
+                && let Some(value) = row.get(index)
+            {
+                e.kind = ExprKind::Literal(value.clone());
+            }
+        });
+    }
+
+    /// The same with `value` wherever it asks for what is kept by that number.
+    pub fn with_kept(&self, id: usize, value: &Expr) -> Expr {
+        let mut expr = self.clone();
+        expr.walk_mut(&mut |e| {
+            if matches!(e.kind, ExprKind::Kept(kept) if kept == id) {
+                *e = value.clone();
+            }
+        });
+        expr
+    }
+
+    /// It calls functions that the session runs, if not in subqueries.
+    pub fn calls_session(&self) -> bool {
+        let mut calls = false;
+        self.walk(&mut |e| calls |= e.calls_session_itself());
+        calls
+    }
+
     /// There is a subquery in it, or a function that runs queries.
     pub fn has_subquery(&self) -> bool {
         let mut found = false;
@@ -259,6 +290,13 @@ impl Rel {
     /// lie between this plan and the node.
     pub fn for_each_expr(&self, f: &mut dyn FnMut(&Expr, usize)) {
         self.for_each_expr_at(0, f);
+    }
+
+    /// Some expression of it, those of subqueries too, calls a function that the session runs.
+    pub fn calls_session(&self) -> bool {
+        let mut calls = false;
+        self.for_each_expr(&mut |e, _| calls |= e.calls_session_itself());
+        calls
     }
 
     fn for_each_expr_at(&self, depth: usize, f: &mut dyn FnMut(&Expr, usize)) {

@@ -154,6 +154,10 @@ impl Session {
     pub(super) async fn value_of(&mut self, ast: &ast::Expr) -> Result<(Value, ExprType), Failure> {
         let mut bound = self.bind_constant_and_open(ast).await?;
         let ty = bound.ty.clone();
+        if bound.calls_session() {
+            self.state.begin_changes(false);
+            self.resolve_calls(&mut bound).await?;
+        }
         self.resolve_subqueries(&mut bound).await?;
         self.state.begin_changes(false);
         let value = expr::eval(&bound, &[], &mut self.state)?;

@@ -1,6 +1,7 @@
 //! Stored functions: what a body comes to, and its steps, which run inside of an expression.
 //!
-//! A function is evaluated wherever expressions are, on the threads of a query too. What it asks of the session it asks of the surroundings of that expression.
+//! A function is evaluated wherever expressions are, on the threads of a query too. What it asks of the session it asks of the surroundings of that expression;
+//! one that takes the whole session is run by that (`in_session.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::expr::{self, EvalContext, Raised, Turn, convert, is_strict_error};
 use crate::functions::FuncId;
 use crate::parse::ParseOptions;
 use crate::parse::ast::{GetDiagnostics, Information, Instruction, Program, Signal, Statement, StatementItem, Target, VariableScope};
-use crate::plan::{Coercibility, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
+use crate::plan::{Coercibility, Expr, ExprKind, ExprType, Rel, RelKind, Subquery, SubqueryKind};
 use crate::session::{Diagnostics, error, parse_options};
 use crate::variables::SqlModes;
 
@@ -59,6 +60,9 @@ pub struct Body {
     has_effects: bool,
     runs_queries: bool,
     calls_caller: bool,
+    /// The session runs it: the steps here are not.
+    in_session: bool,
+    changes: bool,
 }
 
 /// What a step of a function needs besides its instruction.
@@ -90,12 +94,17 @@ impl Code {
 impl Body {
     /// `cursors`: the queries of all cursors. `modes`: sql_mode.
     pub fn new(program: Program, code: Vec<Code>, cursors: Vec<Result<Rel>>, types: Vec<Option<ColumnType>>, views: Vec<Arc<View>>, modes: SqlModes) -> Body {
-        let mut body = Body { program, code, cursors, types, views, modes, has_effects: false, runs_queries: false, calls_caller: false };
-        let (mut effects, mut queries, mut calls_caller) = (false, body.queries().next().is_some(), false);
+        let (in_session, mut changes) = (program.in_session, program.changes);
+        let mut body = Body { program, code, cursors, types, views, modes, has_effects: false, runs_queries: false, calls_caller: false, in_session, changes };
+        let (mut effects, mut queries, mut calls_caller) = (in_session, in_session || body.queries().next().is_some(), false);
+        let mut in_session = in_session || body.locks_rows();
         let mut note = |e: &Expr| {
             queries |= e.runs_query_itself();
+            in_session |= e.calls_session_itself();
+            changes |= matches!(&e.kind, ExprKind::Stored { function, .. } if function.changes_tables());
             effects |= match &e.kind {
                 ExprKind::UserVar(_) => true,
+                ExprKind::Kept(_) => false,
                 ExprKind::Stored { function, .. } => function.body.as_ref().is_some_and(|body| body.has_effects),
                 _ => e.is_volatile_itself(),
             };
@@ -118,10 +127,27 @@ impl Body {
             Instruction::Run(run) => matches!(run.statement, Statement::GetDiagnostics(_)),
             _ => false,
         });
-        body.has_effects = effects;
-        body.runs_queries = queries;
+        body.has_effects = effects || in_session;
+        body.runs_queries = queries || in_session;
         body.calls_caller = calls_caller;
+        body.in_session = in_session;
+        body.changes = changes;
         body
+    }
+
+    /// Some query in it is a locking read.
+    fn locks_rows(&self) -> bool {
+        let mut locks = false;
+        let mut note = |rel: &Rel| rel.for_each_operator(&mut |rel| locks |= matches!(rel.kind, RelKind::Scan { lock: Some(_), .. }));
+        self.queries().for_each(&mut note);
+        for expr in self.exprs() {
+            expr.walk(&mut |e| {
+                if let ExprKind::Subquery(subquery) = &e.kind {
+                    note(&subquery.plan);
+                }
+            });
+        }
+        locks
     }
 
     /// Some call inside is of a function that is being bound.
@@ -190,6 +216,25 @@ impl StoredFunction {
         self.body.as_ref().is_some_and(|body| body.runs_queries)
     }
 
+    /// The session runs it, not the evaluator.
+    pub fn runs_in_session(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.in_session)
+    }
+
+    /// It changes tables, or calls procedures, which may.
+    pub fn changes_tables(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.changes)
+    }
+
+    pub fn def(&self) -> &Arc<RoutineDef> {
+        &self.def
+    }
+
+    /// The type of its value before that is one of an expression (`result`).
+    pub fn returns(&self) -> &ColumnType {
+        &self.returns
+    }
+
     /// The expressions in its body, but those of `queries`.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.body.iter().flat_map(Body::exprs)
@@ -205,15 +250,29 @@ impl StoredFunction {
         self.body.as_ref().map_or(&[], |body| &body.views)
     }
 
-    /// Its value. `result`: what errors call that.
-    pub fn call(&self, result: &str, args: Vec<Value>, cx: &mut dyn EvalContext) -> Result<Value> {
+    /// Arguments as its parameters have them. Errors 1264, 1366, 1406 and the like, and 1424 of a call inside of itself.
+    pub fn arguments(&self, args: Vec<Value>, cx: &mut dyn EvalContext) -> Result<Vec<Value>> {
         let Some(body) = &self.body else { return Err(errors::sp_no_recursion()) };
-        let mut frame = Frame::new(body);
+        let mut values = Vec::with_capacity(args.len());
         for (at, value) in args.into_iter().enumerate() {
-            frame.values[at] = match &body.types[at] {
+            values.push(match &body.types[at] {
                 Some(ty) => stored(value, ty, &body.program.variables[at].name, cx)?,
                 None => value,
-            };
+            });
+        }
+        Ok(values)
+    }
+
+    /// Its value. `result`: what errors call that.
+    pub fn call(self: &Arc<Self>, result: &str, args: Vec<Value>, cx: &mut dyn EvalContext) -> Result<Value> {
+        let args = self.arguments(args, cx)?;
+        let Some(body) = &self.body else { return Err(errors::sp_no_recursion()) };
+        if body.in_session {
+            return cx.call_in_session(self, result, args);
+        }
+        let mut frame = Frame::new(body);
+        for (variable, value) in frame.values.iter_mut().zip(args) {
+            *variable = value;
         }
         let row_count = cx.row_count();
         let mut inside = Inside {
@@ -226,15 +285,21 @@ impl StoredFunction {
             last_insert_id: None,
             row_count,
             random_states: HashMap::new(),
+            kept: Vec::new(),
         };
         let value = inside.run(&mut frame, result)?;
         // What is left to be told is what RETURN has raised.
         let raised = inside.diagnostics.take();
         raised.first.into_iter().for_each(|warning| inside.cx.warn_from_function(warning));
-        Ok(match value {
-            Value::Float(value) => Value::Double(f64::from(value)),
-            value => value,
-        })
+        Ok(as_expression(value))
+    }
+}
+
+/// The value of a call, of what it has returned.
+pub(super) fn as_expression(value: Value) -> Value {
+    match value {
+        Value::Float(value) => Value::Double(f64::from(value)),
+        value => value,
     }
 }
 
@@ -289,6 +354,7 @@ struct Inside<'a> {
     last_insert_id: Option<u64>,
     row_count: i64,
     random_states: HashMap<usize, Option<(u32, u32)>>,
+    kept: Vec<(usize, Value)>,
 }
 
 impl Inside<'_> {
@@ -676,6 +742,10 @@ impl EvalContext for Inside<'_> {
         // The invoker of a function that is called in this one is who this one runs as.
         let account = if account.invoker { &*self.function.def } else { account };
         self.cx.rows(query, of, account)
+    }
+
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        Some(&mut self.kept)
     }
 
     fn database(&self) -> Option<Str> {

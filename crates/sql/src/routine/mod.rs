@@ -5,6 +5,7 @@ mod conditions;
 mod define;
 mod event;
 mod function;
+mod in_session;
 mod run;
 mod trigger;
 
@@ -28,6 +29,7 @@ pub(crate) use event::check_event_body;
 pub(crate) use call::settings;
 pub use define::{definition, is_seen, parameters, returns, shows_body};
 pub use function::{Body, Code, StoredFunction};
+pub(crate) use in_session::{FunctionCall, FunctionCalls};
 pub(crate) use trigger::{TableTriggers, check_body, definition as trigger_definition};
 
 /// What a session knows of stored routines.
@@ -41,7 +43,7 @@ pub(crate) struct Routines {
     handled: Vec<Handled>,
     /// Triggers of the tables that it has changed.
     triggers: HashMap<TableId, Arc<TableTriggers>>,
-    /// The tables of the running statement, if it changes one that has triggers.
+    /// The tables of the running statement, if it changes one that has triggers, or calls functions that the session runs.
     pub tables: Arc<[TableId]>,
     /// Those of the statements that bodies run inside of, outermost first.
     pub in_use: Vec<Arc<[TableId]>>,
@@ -56,6 +58,11 @@ impl Routines {
     /// What runs is a body inside of a statement.
     pub fn is_nested(&self) -> bool {
         !self.in_use.is_empty()
+    }
+
+    /// What errors call the body inside of a statement that runs: a function, if there is one around what runs.
+    pub fn nested_kind(&self) -> &'static str {
+        if self.running.iter().any(|running| running.kind == Some(RoutineKind::Function)) { "function" } else { "trigger" }
     }
 
     /// Error 1442 if a statement of such a body changes a table of the statements that it runs inside of.
@@ -152,18 +159,23 @@ impl Session {
     /// The routine, ready to run; `None` if there is none.
     fn load_routine(&mut self, kind: RoutineKind, schema: &str, name: &str) -> Result<Option<Arc<Loaded>>, MySqlError> {
         let Some(def) = self.state.instance.database().catalog().routine(schema, kind, name) else { return Ok(None) };
+        self.load_definition(&def).map(Some)
+    }
+
+    /// The routine of a definition, ready to run.
+    fn load_definition(&mut self, def: &Arc<RoutineDef>) -> Result<Arc<Loaded>, MySqlError> {
         let key = (def.schema.clone(), def.name.to_lowercase());
         if let Some(loaded) = self.routines.loaded.get(&key)
-            && Arc::ptr_eq(&loaded.def, &def)
+            && Arc::ptr_eq(&loaded.def, def)
         {
-            return Ok(Some(loaded.clone()));
+            return Ok(loaded.clone());
         }
-        let loaded = Arc::new(Loaded::new(def.clone(), program(&def)?)?);
+        let loaded = Arc::new(Loaded::new(def.clone(), program(def)?)?);
         if self.routines.loaded.len() as u64 >= self.state.instance.global_u64("stored_program_cache") {
             self.routines.loaded.clear();
         }
         self.routines.loaded.insert(key, loaded.clone());
-        Ok(Some(loaded))
+        Ok(loaded)
     }
 
     /// The condition that a handler of the routine that runs is running for; what its callers' handlers run for is not its own.

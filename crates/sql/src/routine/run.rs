@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use highkey_types::{Level, MySqlError, TypeKind, Value, Warning, errors};
+use highkey_types::{ColumnType, Level, MySqlError, Str, TypeKind, Value, Warning, errors};
 
 use super::call::Caller;
 use super::{Handled, Loaded, expr_type};
@@ -27,6 +27,10 @@ pub(super) struct Frame {
     /// Those that are running, innermost last; as many of the session's `handled` are theirs.
     active: Vec<Active>,
     cursors: Vec<Option<OpenCursor>>,
+    /// Of a function: the type of what it returns, and what errors call that.
+    pub(super) result: Option<(ColumnType, Str)>,
+    /// What it has returned.
+    pub(super) returned: Option<Value>,
 }
 
 struct Active {
@@ -44,6 +48,8 @@ impl Frame {
             visible: Vec::new(),
             active: Vec::new(),
             cursors: loaded.cursors.iter().map(|_| None).collect(),
+            result: None,
+            returned: None,
         }
     }
 }
@@ -244,12 +250,17 @@ impl Session {
             frame.values[variable] = value;
             return Ok(());
         };
-        let mut stored = self.state.store(value, column, &loaded.program.variables[variable].name, false, 1)?;
-        if matches!(column.kind, TypeKind::Timestamp(_)) {
+        frame.values[variable] = self.converted(value, column, &loaded.program.variables[variable].name)?;
+        Ok(())
+    }
+
+    /// A value as a variable or result of this type has it. Errors 1264, 1366, 1406 and the like.
+    fn converted(&mut self, value: Value, ty: &ColumnType, name: &str) -> Result<Value, MySqlError> {
+        let mut stored = self.state.store(value, ty, name, false, 1)?;
+        if matches!(ty.kind, TypeKind::Timestamp(_)) {
             to_session(&mut stored, &self.state.config.time_zone);
         }
-        frame.values[variable] = stored;
-        Ok(())
+        Ok(stored)
     }
 
     fn jump(&mut self, frame: &mut Frame, at: usize, instruction: &Instruction) -> usize {
@@ -284,7 +295,7 @@ impl Session {
         match &loaded.program.steps[at].instruction {
             Instruction::Run(run) => {
                 if self.routines.is_nested()
-                    && let Some(e) = refused_inside(&run.statement)
+                    && let Some(e) = refused_inside(&run.statement, self.routines.nested_kind())
                 {
                     return Err(e.into());
                 }
@@ -362,8 +373,20 @@ impl Session {
                 self.set_locals(frame, &condition.locals);
                 self.state.bind_params = true;
                 let mut bound = self.bind_constant_and_open(&condition.expr).await?;
+                self.resolve_calls(&mut bound).await?;
                 self.resolve_subqueries(&mut bound).await?;
                 Ok(if expr::eval_condition(&bound, &[], &mut self.state)? { next } else { *to })
+            }
+            Instruction::Return(value) => {
+                // As in MySQL it has returned, if only NULL, even if that fails.
+                frame.returned = Some(Value::Null);
+                self.set_locals(frame, &value.locals);
+                self.state.bind_params = true;
+                let (value, _) = self.value_of(&value.expr).await?;
+                if let Some((ty, name)) = &frame.result {
+                    frame.returned = Some(self.converted(value, ty, name)?);
+                }
+                Ok(loaded.program.steps.len())
             }
             Instruction::Open(cursor) => {
                 if frame.cursors[*cursor].is_some() {

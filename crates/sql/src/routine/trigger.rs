@@ -96,7 +96,7 @@ fn bound_columns(program: &Program, table: &TableDef) -> Result<Vec<BoundColumn>
 /// What a body may not hold, since it runs inside of a statement. Errors 1336, 1415, 1422, 1445.
 pub(crate) fn check_body(program: &Program) -> Result<(), MySqlError> {
     let refused = |step: &Step| match &step.instruction {
-        Instruction::Run(run) => refused_inside(&run.statement),
+        Instruction::Run(run) => refused_inside(&run.statement, "trigger"),
         _ => None,
     };
     program.steps.iter().find_map(refused).map_or(Ok(()), Err)

@@ -26,6 +26,7 @@ use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Rel, Subquery};
 use crate::privileges::{Access, RoleSettings, quoted_roles};
+use crate::routine::{FunctionCalls, StoredFunction};
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -70,9 +71,13 @@ pub struct SessionState {
     strict_error: Option<MySqlError>,
     /// Where the queries of stored functions read, in a statement that calls some with queries.
     pub reads: Option<Snapshot>,
+    /// In the copy that a query evaluates in: how it asks the session for calls of functions which that runs.
+    pub(crate) calls: Option<FunctionCalls>,
     /// No table may be read or changed: the state of the session's transaction in two phases.
     pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
+    /// See `EvalContext::kept`.
+    kept: Vec<(usize, Value)>,
     /// What the account may do; `None`: everything.
     access: Option<Arc<Access>>,
     /// Roles that have been made active. Those that the account has lost since count for nothing.
@@ -155,8 +160,10 @@ impl SessionState {
             strict_dml: false,
             strict_error: None,
             reads: None,
+            calls: None,
             tables_refused: None,
             random_states: HashMap::new(),
+            kept: Vec::new(),
             access: None,
             active_roles: BTreeSet::new(),
             explaining: false,
@@ -700,6 +707,17 @@ impl EvalContext for SessionState {
 
     fn rows(&mut self, query: Rel, of: &RoutineDef, account: &RoutineDef) -> Result<(Vec<Vec<Value>>, Raised), MySqlError> {
         execute::rows_inside(self, query, of, account)
+    }
+
+    fn call_in_session(&mut self, function: &Arc<StoredFunction>, result: &str, args: Vec<Value>) -> Result<Value, MySqlError> {
+        match self.calls.clone() {
+            Some(calls) => calls.call(self, function, result, args),
+            None => Err(error::not_supported("a stored function that does more than compute and read, in this place")),
+        }
+    }
+
+    fn kept(&mut self) -> Option<&mut Vec<(usize, Value)>> {
+        Some(&mut self.kept)
     }
 
     fn database(&self) -> Option<Str> {

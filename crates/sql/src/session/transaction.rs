@@ -203,6 +203,12 @@ impl Session {
         }
         let checks = self.state.config.foreign_key_checks;
         self.txn().set_foreign_key_checks(checks);
+        self.begin_part_of_transaction();
+        Ok(())
+    }
+
+    /// The running statement may change something, itself or by functions that it calls: that is undone with it, and told as its own.
+    pub(crate) fn begin_part_of_transaction(&mut self) {
         // Alone in its transaction, a failed statement takes the transaction with it.
         let is_part = self.transaction.explicit || !self.state.config.autocommit || self.routines.is_nested();
         if self.transaction.statement.is_none() && is_part {
@@ -215,7 +221,6 @@ impl Session {
         {
             self.txn().log_statement(source);
         }
-        Ok(())
     }
 
     /// Error 1792 in a READ ONLY transaction, whatever is to be changed, or locked FOR UPDATE.

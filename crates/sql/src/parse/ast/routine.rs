@@ -94,6 +94,10 @@ pub struct Program {
     pub cursors: Vec<RoutineStatement>,
     /// Of a trigger: the variables that are columns of its row.
     pub row_columns: Vec<RowColumn>,
+    /// Of a function: it takes the session to run it, since it changes tables, calls procedures, sets variables of the session or names a variable in LIMIT.
+    pub in_session: bool,
+    /// Of a function: it changes tables, or calls procedures, which may.
+    pub changes: bool,
 }
 
 impl Program {

@@ -80,6 +80,29 @@ async fn what_triggers_do_is_a_part_of_their_statement() {
     assert_eq!(c.error("INSERT INTO t VALUES (4)").await.0, 1695);
 }
 
+/// What functions change is told as their statement's rows, also where that is a SELECT; that of a statement which fails is not.
+#[tokio::test]
+async fn what_functions_change_is_told_as_rows() {
+    let (_server, mut c) = server(&[("log_bin_trust_function_creators", "ON")]).await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("CREATE TABLE log (a INT PRIMARY KEY)").await;
+    c.ok("CREATE FUNCTION f(x INT) RETURNS INT BEGIN INSERT INTO log VALUES (x); RETURN x; END").await;
+    let mut seen = events(&mut c).await.len();
+    let row = "Table_map d.log; Write_rows STMT_END_F";
+    c.rows("SELECT f(1)").await;
+    assert_eq!(news(&mut c, &mut seen).await, format!("BEGIN; {row}; commit"));
+    c.ok("SET @x = f(2)").await;
+    assert_eq!(news(&mut c, &mut seen).await, format!("BEGIN; {row}; commit"));
+    c.ok("INSERT INTO t VALUES (f(3))").await;
+    assert_eq!(news(&mut c, &mut seen).await, format!("BEGIN; {row}; Table_map d.t; Write_rows STMT_END_F; commit"));
+    c.ok("START TRANSACTION").await;
+    assert_eq!(c.error("SELECT f(4), f(3)").await.0, 1062);
+    c.rows("SELECT f(5)").await;
+    c.ok("COMMIT").await;
+    assert_eq!(news(&mut c, &mut seen).await, format!("BEGIN; {row}; commit"));
+    assert_eq!(c.rows("SELECT a FROM log ORDER BY a").await, table("1|2|3|5"));
+}
+
 /// The error is MySQL's; it comes there when a block of events is full, here with the row that is too much.
 #[tokio::test]
 async fn a_statement_whose_events_are_too_many_is_undone() {

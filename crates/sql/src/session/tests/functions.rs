@@ -148,3 +148,147 @@ async fn a_function_reads_as_its_statement_does() {
     a.ok("ROLLBACK").await;
     assert_eq!(a.value("SELECT f()").await, "60");
 }
+
+/// A table of numbers, one of what has been done, and functions that write to them.
+async fn changing(client: &mut Client) {
+    client.ok("CREATE TABLE seq (n VARCHAR(10) PRIMARY KEY, id INT)").await;
+    client.ok("INSERT INTO seq VALUES ('a', 0)").await;
+    client.ok("CREATE TABLE log (i INT AUTO_INCREMENT PRIMARY KEY, t VARCHAR(50))").await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    client.ok("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").await;
+    client.ok("CREATE FUNCTION nx() RETURNS INT BEGIN UPDATE seq SET id = LAST_INSERT_ID(id + 1) WHERE n = 'a'; RETURN LAST_INSERT_ID(); END").await;
+    client.ok("CREATE FUNCTION lg(x VARCHAR(50)) RETURNS INT BEGIN INSERT INTO log (t) VALUES (x); RETURN LAST_INSERT_ID(); END").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_change_tables_are_called_row_by_row() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    changing(&mut client).await;
+    for executor in ["AUTO", "FAST", "DATAFUSION"] {
+        client.ok(&format!("SET highkey_executor = {executor}")).await;
+        client.ok("UPDATE seq SET id = 0").await;
+        assert_eq!(client.rows("SELECT nx(), a, nx() FROM t ORDER BY a").await, table("1 1 2|3 2 4|5 3 6"), "{executor}");
+        assert_eq!(client.rows("SELECT nx() FROM t LIMIT 1").await, table("7"), "{executor}");
+        assert_eq!(client.rows("SELECT a FROM t WHERE nx() > 8 ORDER BY a").await, table("2|3"), "{executor}");
+        assert_eq!(client.value("SELECT id FROM seq").await, "10", "{executor}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_function_changed_goes_with_its_statement() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    changing(&mut a).await;
+    a.ok("CREATE FUNCTION bad(x INT) RETURNS INT BEGIN INSERT INTO log (t) VALUES (x); IF x > 2 THEN SIGNAL SQLSTATE '45000'; END IF; RETURN x; END").await;
+    assert_eq!(a.error("SELECT bad(a) FROM t").await.0, 1644);
+    assert_eq!(b.value("SELECT COUNT(*) FROM log").await, "0");
+    a.ok("START TRANSACTION").await;
+    assert_eq!(a.value("SELECT lg('kept') > 0").await, "1");
+    assert_eq!(a.error("SELECT bad(a) FROM t").await.0, 1644);
+    assert_eq!(a.error("SET @x = bad(2) + bad(3)").await.0, 1644);
+    assert_eq!(a.rows("SELECT t FROM log").await, table("kept"));
+    assert_eq!(b.value("SELECT COUNT(*) FROM log").await, "0");
+    a.ok("COMMIT").await;
+    assert_eq!(b.rows("SELECT t FROM log").await, table("kept"));
+    // In autocommit mode the SELECT commits.
+    assert_eq!(a.value("SELECT nx()").await, "1");
+    assert_eq!(b.value("SELECT id FROM seq").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_ends_a_function_that_changes_tables() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    changing(&mut client).await;
+    let endless = "DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; INSERT INTO log (t) VALUES ('x'); WHILE TRUE DO SET @i = 1; END WHILE; RETURN 1;";
+    client.ok(&format!("CREATE FUNCTION f(x INT) RETURNS INT BEGIN {endless} END")).await;
+    for sql in ["SELECT f(a) FROM t", "DO f(1)", "INSERT INTO seq VALUES ('b', f(2))"] {
+        let process = client.session.process().clone();
+        let killer = tokio::spawn(async move {
+            while process.snapshot().command != "Query" {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            process.interrupt(Interruption::Query);
+        });
+        assert_eq!(client.error(sql).await.0, 1317, "{sql}");
+        killer.await.unwrap();
+    }
+    assert_eq!(client.value("SELECT COUNT(*) FROM log").await, "0");
+    // Queries are timed, but for those that change something.
+    client.ok("CREATE FUNCTION slow(x INT) RETURNS INT BEGIN DECLARE v INT; SELECT id INTO v FROM seq FOR UPDATE; DO SLEEP(0.2); RETURN 1; END").await;
+    client.ok("CREATE FUNCTION slow_log(x INT) RETURNS INT BEGIN INSERT INTO log (t) VALUES (x); DO SLEEP(0.1); RETURN 1; END").await;
+    client.ok("SET max_execution_time = 50").await;
+    assert_eq!(client.error("SELECT slow(a) FROM t").await.0, 3024);
+    assert_eq!(client.rows("SELECT slow_log(a) FROM t").await, table("1|1|1"));
+    client.ok("SET max_execution_time = 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_sessions_wait_for_the_rows_that_functions_lock() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    changing(&mut client).await;
+    client.ok("CREATE FUNCTION sums() RETURNS INT BEGIN DECLARE v INT; SET v = nx(); SELECT SUM(x.b) + v INTO v FROM t x JOIN t y ON x.b = y.b; RETURN v; END").await;
+    let calls = (0..16).map(|_| {
+        let mut client = server.connect();
+        tokio::spawn(async move {
+            client.ok("USE d").await;
+            for _ in 0..5 {
+                client.value("SELECT SUM(sums()) > 0 FROM t x JOIN t y ON x.b = y.b").await;
+            }
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap();
+    }
+    assert_eq!(client.value("SELECT id FROM seq").await, (16 * 5 * 3).to_string());
+}
+
+#[tokio::test]
+async fn functions_change_tables_as_their_definer() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    changing(&mut root).await;
+    root.ok("CREATE FUNCTION own() RETURNS INT SQL SECURITY INVOKER BEGIN INSERT INTO log (t) VALUES ('own'); RETURN 1; END").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT EXECUTE ON d.* TO u@localhost").await;
+    let mut client = user(&server).await;
+    assert_eq!(client.value("SELECT d.nx()").await, "1");
+    assert_eq!(client.error("SELECT d.own()").await.0, 1142);
+    client.ok("SET @x = d.nx()").await;
+    assert_eq!(client.error("UPDATE d.seq SET id = 0").await.0, 1142);
+    root.ok("GRANT INSERT ON d.log TO u@localhost").await;
+    assert_eq!(client.value("SELECT d.own()").await, "1");
+    assert_eq!(root.value("SELECT id FROM seq").await, "2");
+    root.ok("SET GLOBAL super_read_only = 1").await;
+    assert_eq!(root.error("SELECT nx()").await.0, 1290);
+    assert_eq!(root.error("SET @x = nx()").await.0, 1290);
+    root.ok("SET GLOBAL super_read_only = 0").await;
+    root.ok("SET GLOBAL read_only = 0").await;
+}
+
+#[tokio::test]
+async fn explain_calls_no_function() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    changing(&mut client).await;
+    for sql in ["SELECT nx()", "SELECT nx() FROM t WHERE nx() > 0", "UPDATE t SET b = nx()", "DELETE FROM t WHERE nx() > 0", "INSERT INTO t SELECT nx() + 10, 1 FROM seq"] {
+        client.rows(&format!("EXPLAIN {sql}")).await;
+    }
+    assert_eq!(client.value("SELECT id FROM seq").await, "0");
+}
+
+#[tokio::test]
+async fn columns_that_call_functions_which_change_tables_are_refused() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    changing(&mut client).await;
+    for sql in ["CREATE TABLE x (a INT, b INT AS (nx()))", "CREATE TABLE x (a INT DEFAULT (nx()))", "CREATE TABLE x (a INT CHECK (a > nx()))"] {
+        client.error(sql).await;
+    }
+    // What does not evaluate in the session yet says so.
+    client.ok("CREATE VIEW v AS SELECT a, b FROM t WHERE a > nx() * 0 WITH CHECK OPTION").await;
+    assert_eq!(client.error("INSERT INTO v VALUES (9, 9)").await.0, 1235);
+    assert_eq!(client.value("SELECT id FROM seq").await, "0");
+}

@@ -149,18 +149,21 @@ fn number_of(value: &Json, kind: &str, column: &str) -> Result<Value> {
         Json::Double(v) => Ok(Value::Double(*v)),
         Json::String(text) => {
             let text = text.trim_start();
-            let is_number = match kind {
-                "INTEGER" => text.parse::<i128>().is_ok(),
-                "DECIMAL" => is_real(text.trim_end()),
-                _ => is_real(text),
-            };
-            if is_number { Ok(Value::from(text.to_owned())) } else { Err(invalid()) }
+            match kind {
+                "INTEGER" if text.parse::<i128>().is_ok() => Ok(Value::from(text)),
+                "DECIMAL" if real(text.trim_end()).is_some() => Ok(Value::from(text)),
+                // Nothing is 0, as C's strtod has it.
+                "DOUBLE" if text.is_empty() => Ok(Value::Double(0.0)),
+                "DOUBLE" => real(text).map(Value::Double).ok_or_else(invalid),
+                _ => Err(invalid()),
+            }
         }
         Json::Null | Json::Array(_) | Json::Object(_) => Err(invalid()),
     }
 }
 
-/// Digits with a sign, a point and an exponent at most.
-fn is_real(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E')) && text.parse::<f64>().is_ok()
+/// Of digits with a sign, a point and an exponent at most.
+fn real(text: &str) -> Option<f64> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
 }

@@ -497,14 +497,17 @@ fn collect_aliases(rel: &Rel, seen: &mut Vec<(Str, Str)>) -> Result<()> {
         }
         RelKind::Apply { input, .. } => {
             collect_aliases(input, seen)?;
-            return rel.made().map_or(Ok(()), |made| collect_aliases(made, seen));
+            let Some(mut made) = rel.made() else { return Ok(()) };
+            // ON of several tables that are made for a row.
+            while let RelKind::Filter { input, .. } = &made.kind {
+                made = input;
+            }
+            return collect_aliases(made, seen);
         }
         // The exchange of a right join.
         RelKind::Project { input, .. } if matches!(&input.kind, RelKind::Join { kind: JoinKind::Left, .. }) && several_tables(rel) => {
             return collect_aliases(input, seen);
         }
-        // ON of several tables that are made for a row.
-        RelKind::Filter { input, .. } if several_tables(rel) => return collect_aliases(input, seen),
         _ => match rel.fields.first() {
             Some(field) => (field.schema.clone(), field.table.clone()),
             None => return Ok(()),

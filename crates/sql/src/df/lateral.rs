@@ -26,8 +26,8 @@ use super::context::{Shared, killed_error};
 use super::error::user;
 use super::explain::lines;
 use super::lower::Lowerer;
-use super::repr::{ColumnBuilder, ColumnReader};
-use super::{measured, on_threads};
+use super::on_threads;
+use super::repr::{ColumnBuilder, ColumnReader, data_type};
 use crate::expr::eval_condition;
 use crate::functions::json_table_rows;
 use crate::plan::{Expr, JsonRows, Rel};
@@ -255,7 +255,7 @@ impl Running {
             && self.apply.outer
             && !self.has_made
         {
-            let nulls: Vec<ArrayRef> = self.apply.made_types.iter().map(|ty| new_null_array(&super::repr::data_type(ty), 1)).collect();
+            let nulls: Vec<ArrayRef> = self.apply.made_types.iter().map(|ty| new_null_array(&data_type(ty), 1)).collect();
             let output = self.apply.output(batch, &UInt64Array::from(vec![self.row as u64]), &nulls)?;
             self.waiting_rows += 1;
             self.waiting.push(output);
@@ -291,7 +291,7 @@ impl Running {
                     repeated.push(row as u64);
                     builders.iter_mut().zip(values).for_each(|(builder, value)| builder.push(value));
                     // A document may have many.
-                    if repeated.len() % batch_rows == 0 {
+                    if repeated.len().is_multiple_of(batch_rows) {
                         interrupted = shared.check_killed().err();
                     }
                     if interrupted.is_some() { Err(killed_error()) } else { Ok(()) }
@@ -308,7 +308,7 @@ impl Running {
             return Err(error);
         }
         made.map_err(user)?;
-        let made: Vec<ArrayRef> = builders.into_iter().map(ColumnBuilder::finish).collect();
+        let made: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
         let output = self.apply.output(batch, &UInt64Array::from(repeated), &made)?;
         self.row = row;
         Ok(output)
@@ -331,8 +331,7 @@ impl Apply {
         let logical = lowerer.renamed(lowered, &names)?;
         // What runs for each row runs on one thread.
         let state = lowerer.shared.serial_state(&logical);
-        let physical = measured(&lowerer.shared, state.create_physical_plan(&logical).await?)?;
-        execute_stream(physical, state.task_ctx())
+        execute_stream(state.create_physical_plan(&logical).await?, state.task_ctx())
     }
 
     /// A value of the input; NULL for a column that is not read.

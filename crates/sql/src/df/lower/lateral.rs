@@ -9,7 +9,7 @@ use highkey_types::ColumnType;
 
 use super::{Lowered, Lowerer, Scope, schema};
 use crate::df::lateral::{ApplyTable, Made};
-use crate::plan::{Expr, ExprKind, JsonRows, Rel, RelKind, Subquery, SubqueryKind};
+use crate::plan::{Expr, ExprKind, JsonRows, Rel, RelKind};
 
 /// A JSON_TABLE with what is asked of its rows.
 struct JsonTable<'a> {
@@ -41,11 +41,11 @@ impl Lowerer {
         let of_input: Vec<Expr> = hints.iter().filter(|hint| hint.columns().last().is_some_and(|last| *last < width)).cloned().collect();
         let lowered = self.rel(input, &of_input)?;
         if let Some(table) = JsonTable::of(&subquery.plan) {
-            return self.json_rows_beside(rel, input, lowered, &table, outer);
+            let document = table.document.clone().out_of_subquery(width);
+            return self.document_rows(rel, input, lowered, &table, document, outer);
         }
         let types = Self::types(input).into_iter().map(|t| t.ty).collect();
-        let holder = Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind: SubqueryKind::Rows, ..(**subquery).clone() })), ty: made.ty.clone() };
-        let made = Made::Query { plan: Arc::new(subquery.plan.clone()), reads: holder.columns() };
+        let made = Made::Query { plan: Arc::new(subquery.plan.clone()), reads: made.columns() };
         self.made_beside(rel, lowered, types, made, outer)
     }
 
@@ -54,11 +54,6 @@ impl Lowerer {
         let one_row = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) });
         let table = JsonTable { rows, document, conditions: Vec::new() };
         self.document_rows(rel, &Rel::dual(), Lowered { plan: one_row, columns: Vec::new() }, &table, document.clone(), false)
-    }
-
-    fn json_rows_beside(&self, rel: &Rel, input: &Rel, lowered: Lowered, table: &JsonTable<'_>, outer: bool) -> Result<Lowered> {
-        let document = table.document.clone().out_of_subquery(input.fields.len());
-        self.document_rows(rel, input, lowered, table, document, outer)
     }
 
     /// The document is computed as one more column of the input, which it is an expression over.

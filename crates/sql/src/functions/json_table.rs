@@ -58,7 +58,7 @@ impl Making<'_, '_> {
             JsonSource::Ordinality => Ok(Value::UInt(at as u64 + 1)),
             JsonSource::Exists { path, ty } => {
                 let exists = Value::bool(!path.select(value).is_empty());
-                self.warning(cx, |store_cx| {
+                self.converted(cx, |store_cx| {
                     store_cx.strict = false;
                     store(exists, ty, &column.name, store_cx)
                 })
@@ -80,7 +80,7 @@ impl Making<'_, '_> {
     }
 
     fn stored(&self, column: &JsonColumn, value: &Json, ty: &ColumnType, on_error: &JsonOtherwise, cx: &mut dyn EvalContext) -> Result<Value> {
-        let error = match self.warning(cx, |store_cx| json_table_value(value, ty, &column.name, store_cx)) {
+        let error = match self.converted(cx, |store_cx| json_table_value(value, ty, &column.name, store_cx)) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
@@ -99,7 +99,7 @@ impl Making<'_, '_> {
     }
 
     /// Runs a strict conversion, whose notes are the statement's.
-    fn warning(&self, cx: &mut dyn EvalContext, convert: impl FnOnce(&mut StoreContext<'_>) -> Result<Value>) -> Result<Value> {
+    fn converted(&self, cx: &mut dyn EvalContext, convert: impl FnOnce(&mut StoreContext<'_>) -> Result<Value>) -> Result<Value> {
         let mut notes: Vec<Warning> = Vec::new();
         let mut store_cx = StoreContext { strict: true, ignore: false, mode: cx.sql_mode(), time_zone: &self.zone, row: 1, warnings: &mut notes };
         let value = convert(&mut store_cx)?;

@@ -3,6 +3,7 @@
 //! The rows before are a plan of their own, which may run on several threads. What is made for them is made on one, row after row. A query is planned for
 //! each row, as one is that runs for a row elsewhere (`subquery`); a document's rows are made here.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,21 +11,25 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64
 use datafusion::arrow::compute::{concat_batches, take};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::datasource::TableType;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::logical_plan::Projection;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
-use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType, reset_plan_states};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream, execute_stream,
+};
 use futures::StreamExt;
 use highkey_types::{ColumnType, MySqlError, Value};
 
 use super::context::{Shared, killed_error};
 use super::error::user;
-use super::explain::lines;
 use super::lower::Lowerer;
 use super::on_threads;
 use super::repr::{ColumnBuilder, ColumnReader, data_type};
@@ -56,6 +61,8 @@ pub(super) struct ApplyTable {
     pub made_types: Vec<ColumnType>,
     /// Rows that nothing is made for are kept.
     pub outer: bool,
+    /// The tables that the columns of the output are of.
+    pub aliases: Vec<String>,
     pub schema: SchemaRef,
 }
 
@@ -69,7 +76,7 @@ impl TableProvider for ApplyTable {
         TableType::Temporary
     }
 
-    async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], _: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
         let shared = &self.lowerer.shared;
         let outputs: Vec<usize> = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let needed = self.needed(&outputs);
@@ -78,10 +85,10 @@ impl TableProvider for ApplyTable {
         // The rounds of a recursion execute it again.
         let once = self.lowerer.recursions.is_empty();
         let input = on_threads(shared, &input, once).await?.physical;
-        if let Some(profile) = &shared.profile {
-            profile.add_subquery(shared.next_id(), lines(input.as_ref(), "Rows that others are made for".to_owned(), shared));
-        }
         let schema = Arc::new(self.schema.project(&outputs)?);
+        let properties =
+            PlanProperties::new(EquivalenceProperties::new(schema.clone()), Partitioning::UnknownPartitioning(1), EmissionType::Incremental, Boundedness::Bounded)
+                .with_scheduling_type(SchedulingType::Cooperative);
         let apply = Apply {
             lowerer: self.lowerer.clone(),
             input,
@@ -92,9 +99,10 @@ impl TableProvider for ApplyTable {
             made_types: self.made_types.clone(),
             outer: self.outer,
             outputs,
-            schema: schema.clone(),
+            schema,
         };
-        Ok(Arc::new(StreamingTableExec::try_new(schema, vec![Arc::new(apply)], None, None, false, limit)?))
+        let aliases = apply.outputs.iter().map(|output| self.aliases[*output].clone()).collect();
+        Ok(Arc::new(ApplyExec { apply, aliases, properties: Arc::new(properties) }))
     }
 }
 
@@ -115,7 +123,99 @@ impl ApplyTable {
     }
 }
 
-/// One execution, or several one after the other.
+/// Makes rows for rows.
+#[derive(Debug)]
+pub(super) struct ApplyExec {
+    apply: Apply,
+    /// The tables that its columns are of.
+    aliases: Vec<String>,
+    properties: Arc<PlanProperties>,
+}
+
+impl ApplyExec {
+    /// What gives the rows that others are made for; `None` if it is nothing but one row.
+    pub fn input(&self) -> Option<&Arc<dyn ExecutionPlan>> {
+        (self.apply.width > 0).then_some(&self.apply.input)
+    }
+
+    /// What is made, as EXPLAIN says it.
+    pub fn title(&self) -> &'static str {
+        match self.apply.made {
+            Made::Json { .. } => "Materialize table function",
+            Made::Query { .. } => "Materialize for each row",
+        }
+    }
+
+    /// The table that each of its columns is of.
+    pub fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+}
+
+impl DisplayAs for ApplyExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match (self.input(), self.apply.outer) {
+            (None, _) => self.title(),
+            (Some(_), false) => "Nested loop inner join",
+            (Some(_), true) => "Nested loop left join",
+        })
+    }
+}
+
+impl ExecutionPlan for ApplyExec {
+    fn name(&self) -> &str {
+        "ApplyExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    // The plan below has been made ready already.
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // The rounds of a recursion execute it again.
+        let input = execute_stream(reset_plan_states(self.apply.input.clone())?, context.clone())?;
+        let running = Running {
+            attempt: self.apply.lowerer.shared.attempt(),
+            batch_rows: context.session_config().batch_size(),
+            apply: self.apply.clone(),
+            input,
+            batch: None,
+            row: 0,
+            made: None,
+            has_made: false,
+            waiting: Vec::new(),
+            waiting_rows: 0,
+        };
+        let next = |mut running: Running| async move {
+            let batch = running.next().await?;
+            Ok::<_, DataFusionError>(batch.map(|batch| (batch, running)))
+        };
+        let rows = futures::stream::try_unfold(running, next).boxed();
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(self.schema(), rows))))
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Apply {
     lowerer: Lowerer,
@@ -129,39 +229,6 @@ struct Apply {
     outer: bool,
     outputs: Vec<usize>,
     schema: SchemaRef,
-}
-
-impl PartitionStream for Apply {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let input = reset_plan_states(self.input.clone()).and_then(|plan| execute_stream(plan, context.clone()));
-        let begun = input.map(|input| Running {
-            attempt: self.lowerer.shared.attempt(),
-            batch_rows: context.session_config().batch_size(),
-            apply: self.clone(),
-            input,
-            batch: None,
-            row: 0,
-            made: None,
-            has_made: false,
-            waiting: Vec::new(),
-            waiting_rows: 0,
-        });
-        let batches = match begun {
-            Ok(running) => {
-                let next = |mut running: Running| async move {
-                    let batch = running.next().await?;
-                    Ok::<_, DataFusionError>(batch.map(|batch| (batch, running)))
-                };
-                futures::stream::try_unfold(running, next).boxed()
-            }
-            Err(error) => futures::stream::iter([Err(error)]).boxed(),
-        };
-        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
-    }
 }
 
 struct Running {

@@ -116,8 +116,8 @@ impl ParallelSettings {
 /// and its users have come to expect it.
 fn gives_rows_as_read(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } => true,
-        RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. }
+        | RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
         RelKind::Filter { input, .. }
         | RelKind::Project { input, .. }
         | RelKind::Window { input, .. }

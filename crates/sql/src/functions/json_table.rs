@@ -151,7 +151,7 @@ fn number_of(value: &Json, kind: &str, column: &str) -> Result<Value> {
             let text = text.trim_start();
             match kind {
                 "INTEGER" if text.parse::<i128>().is_ok() => Ok(Value::from(text)),
-                "DECIMAL" if real(text.trim_end()).is_some() => Ok(Value::from(text)),
+                "DECIMAL" if real(text.trim_end()).is_some() => Ok(Value::from(text.trim_end())),
                 // Nothing is 0, as C's strtod has it.
                 "DOUBLE" if text.is_empty() => Ok(Value::Double(0.0)),
                 "DOUBLE" => real(text).map(Value::Double).ok_or_else(invalid),

@@ -97,6 +97,7 @@ impl Lowerer {
             made,
             made_types: output[width..].iter().map(|(ty, _)| ty.clone()).collect(),
             outer,
+            aliases: rel.fields.iter().map(|f| f.table.to_string()).collect(),
             schema: schema(&names, &output),
         };
         let alias = rel.fields.get(width).map_or("lateral", |field| &*field.table).to_owned();

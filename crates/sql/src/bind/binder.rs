@@ -89,6 +89,8 @@ pub(super) struct Binder<'a> {
     pub once: Vec<(usize, Expr)>,
     /// How many there have been.
     pub next_once: usize,
+    /// How many queries are around the FROM that is being bound.
+    pub from_depth: usize,
     /// How many of the expressions around the current one are being bound once more.
     repeating: usize,
     /// Expressions bound once more.
@@ -137,6 +139,7 @@ impl<'a> Binder<'a> {
             result_name: None,
             once: Vec::new(),
             next_once: 0,
+            from_depth: 0,
             repeating: 0,
             repeated: 0,
             copied: 0,
@@ -192,6 +195,9 @@ impl<'a> Binder<'a> {
         let innermost = self.scopes.len() - 1;
         for (depth, scope) in self.scopes.iter().rev().enumerate() {
             debug_assert!(depth <= innermost);
+            if scope.beside.is_some_and(|beside| !beside.open) {
+                continue;
+            }
             if depth == 0 && scope.aliases_first {
                 let Some(expr) = scope.find_chosen(name)? else { continue };
                 if let Some(field) = expr.as_column().and_then(|index| scope.from.fields.get(index)) {
@@ -200,6 +206,9 @@ impl<'a> Binder<'a> {
                 return Ok(expr);
             }
             if let Some(index) = scope.find(name)? {
+                if self.is_named_beside(name, depth) {
+                    return Err(errors::ambiguous_column(&name.to_string(), clause));
+                }
                 self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
                 let ty = scope.from.fields[index].ty.clone();
                 let kind = if depth == 0 { ExprKind::Column(index) } else { ExprKind::Outer { depth, index } };
@@ -216,6 +225,13 @@ impl<'a> Binder<'a> {
             self.check_unknown(name)?;
         }
         Err(errors::unknown_column(&name.to_string(), clause))
+    }
+
+    /// The tables beside are in several scopes: true if one further out than the one at `depth`, of the same FROM, has a column of that name, too.
+    fn is_named_beside(&self, name: &ColumnRef, depth: usize) -> bool {
+        let mut outwards = self.scopes.iter().rev().skip(depth);
+        let Some(from) = outwards.next().and_then(|scope| scope.beside) else { return false };
+        outwards.take_while(|scope| scope.beside == Some(from)).any(|scope| !matches!(scope.find(name), Ok(None)))
     }
 
     /// The n-th parameter: its value as a literal if it is known, else a parameter that its context types.

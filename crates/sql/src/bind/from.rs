@@ -7,7 +7,7 @@ use highkey_types::{MySqlError, Str, column_flags};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
-use super::scope::{Clause, FromScope, Scope, same_name, same_table};
+use super::scope::{Beside, Clause, FromScope, Scope, same_name, same_table};
 use super::{TableSource, errors};
 use crate::parse::ast::{self, IndexHintKind, JoinCondition, ObjectName, TableRef};
 use crate::plan::{CompareOp, Expr, ExprType, Field, IndexChoice, JoinKind, LockSpec, Rel, RelKind};
@@ -64,10 +64,9 @@ impl Binder<'_> {
     pub fn from_clause(&mut self, tables: &[TableRef], locks: &[ast::LockClause]) -> Result<(Rel, FromScope)> {
         let mut joined: Option<(Rel, FromScope)> = None;
         for table in tables {
-            let right = self.table_ref(table, locks)?;
             joined = Some(match joined {
-                None => right,
-                Some(left) => self.join(ast::JoinKind::Inner, left, right, &JoinCondition::None)?,
+                None => self.table_ref(table, locks)?,
+                Some(left) => self.join_with(ast::JoinKind::Inner, left, table, &JoinCondition::None, locks)?,
             });
         }
         let (rel, scope) = joined.unwrap_or_else(|| (Rel::dual(), FromScope::default()));
@@ -99,17 +98,14 @@ impl Binder<'_> {
                 Ok((rel, scope))
             }
             TableRef::Derived { lateral, query, alias, columns } => {
-                if *lateral {
-                    return Err(highkey_types::errors::not_supported_yet("LATERAL"));
-                }
                 // A derived table is computed before anything changes.
                 let changing = self.changing.take();
-                let rel = self.query_expression(query);
+                let rel = if *lateral { self.lateral(None, |binder| binder.query_expression(query)) } else { self.query_expression(query) };
                 self.changing = changing;
                 self.merges = true;
                 let mut rel = rel?;
                 rename(&mut rel, alias, columns)?;
-                if self.exposing {
+                if self.exposing && !rel.is_correlated() {
                     // Its rows are no table's to a statement that changes rows.
                     rel = self.made_once(alias, rel);
                 }
@@ -118,8 +114,12 @@ impl Binder<'_> {
             }
             TableRef::Join { kind, left, right, condition } => {
                 let left = self.table_ref(left, locks)?;
-                let right = self.table_ref(right, locks)?;
-                self.join(*kind, left, right, condition)
+                self.join_with(*kind, left, right, condition, locks)
+            }
+            TableRef::JsonTable(table) => {
+                let rel = self.json_table(table)?;
+                let scope = FromScope::of(rel.fields.clone());
+                Ok((rel, scope))
             }
             TableRef::List(tables) => {
                 let (rel, scope) = self.from_clause(tables, locks)?;
@@ -144,10 +144,10 @@ impl Binder<'_> {
             && let Some(cte) = self.ctes.iter().rev().find(|c| same_name(&c.name, &name.name))
         {
             let mut rel = cte.rel.clone();
-            let level = cte.level;
+            let deeper = self.scopes.len() - cte.level;
             self.count_copy(&rel)?;
-            if level != self.scopes.len() && rel.is_correlated() {
-                return Err(highkey_types::errors::not_supported_yet("correlated common table expressions in subqueries"));
+            if deeper > 0 {
+                rel.shift_outer(deeper as isize);
             }
             let alias: Str = Str::from(alias.unwrap_or(&name.name));
             for field in &mut rel.fields {
@@ -248,6 +248,48 @@ impl Binder<'_> {
                 format!("Access denied for user '{}'@'%' to database '{}'", "", table.schema),
             )),
         }
+    }
+
+    /// `left` joined with a table that may read it: then the table is made anew for each row of `left`.
+    fn join_with(&mut self, kind: ast::JoinKind, left: (Rel, FromScope), right: &TableRef, condition: &JoinCondition, locks: &[ast::LockClause]) -> Result<(Rel, FromScope)> {
+        if !right.is_lateral() {
+            let right = self.table_ref(right, locks)?;
+            return self.join(kind, left, right, condition);
+        }
+        // It is bound as a subquery of `left`'s row would be.
+        let beside = Some(Beside { from: self.from_depth, open: false });
+        let (mut made, _) = self.within(Scope { beside, ..Scope::new(left.1.clone()) }, |binder| binder.table_ref(right, locks))?;
+        if !made.0.reads_enclosing_row() {
+            made.0.shift_outer(-1);
+            return self.join(kind, left, made, condition);
+        }
+        if kind == ast::JoinKind::Right {
+            return Err(needs_left_rows(right));
+        }
+        let (joined, scope) = self.join(kind, left, made, condition)?;
+        let RelKind::Join { kind, left, right, on } = joined.kind else { unreachable!("only a RIGHT JOIN is more than a join") };
+        let made = match on {
+            Some(on) => (*right).filter(on.in_subquery(left.fields.len())),
+            None => *right,
+        };
+        Ok(((*left).apply(made, kind == JoinKind::Left, joined.fields), scope))
+    }
+
+    /// Binds something that sees the columns of the tables before it in FROM. `clause`: what errors about these call it.
+    pub fn lateral<T>(&mut self, clause: Option<Clause>, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let depth = self.from_depth;
+        let open = |binder: &mut Self, open: bool| {
+            for scope in binder.scopes.iter_mut().skip(depth) {
+                if let Some(beside) = &mut scope.beside {
+                    beside.open = open;
+                    scope.clause = clause;
+                }
+            }
+        };
+        open(self, true);
+        let bound = bind(self);
+        open(self, false);
+        bound
     }
 
     fn join(&mut self, kind: ast::JoinKind, left: (Rel, FromScope), right: (Rel, FromScope), condition: &JoinCondition) -> Result<(Rel, FromScope)> {
@@ -425,6 +467,22 @@ pub(super) fn index_choice(table: &Table, hints: &[ast::IndexHint]) -> Result<In
     Ok(choice)
 }
 
+/// Error 3668: a RIGHT JOIN has the rows of the right side first, which would be made for those of the left one.
+fn needs_left_rows(table: &TableRef) -> MySqlError {
+    fn reader(table: &TableRef) -> Option<&TableRef> {
+        match table {
+            TableRef::Join { left, right, .. } => reader(left).or_else(|| reader(right)),
+            TableRef::List(tables) => tables.iter().find_map(reader),
+            _ => table.is_lateral().then_some(table),
+        }
+    }
+    match reader(table) {
+        Some(TableRef::Derived { alias, .. }) => MySqlError::with_message(3668, format!("INNER or LEFT JOIN must be used for LATERAL references made by '{alias}'")),
+        Some(TableRef::JsonTable(table)) => highkey_types::errors::tf_forbidden_join_type(&table.alias),
+        _ => highkey_types::errors::tf_forbidden_join_type(""),
+    }
+}
+
 /// Error 1066 for two tables of one name.
 fn check_aliases(rel: &Rel) -> Result<()> {
     let mut seen: Vec<(Str, Str)> = Vec::new();
@@ -436,6 +494,15 @@ fn collect_aliases(rel: &Rel, seen: &mut Vec<(Str, Str)>) -> Result<()> {
         RelKind::Join { left, right, .. } => {
             collect_aliases(left, seen)?;
             return collect_aliases(right, seen);
+        }
+        RelKind::Apply { input, .. } => {
+            collect_aliases(input, seen)?;
+            let Some(mut made) = rel.made() else { return Ok(()) };
+            // ON of several tables that are made for a row.
+            while let RelKind::Filter { input, .. } = &made.kind {
+                made = input;
+            }
+            return collect_aliases(made, seen);
         }
         // The exchange of a right join.
         RelKind::Project { input, .. } if matches!(&input.kind, RelKind::Join { kind: JoinKind::Left, .. }) && several_tables(rel) => {

@@ -207,6 +207,7 @@ fn collect_dependencies(rel: &Rel, offset: usize, equalities: &mut Vec<Equality>
                 collect_equalities(on, offset, equalities);
             }
         }
+        RelKind::Apply { input, .. } => collect_dependencies(input, offset, equalities, tables),
         // A derived table: what it groups by, or its distinct rows, determine it.
         RelKind::Project { input, exprs } => {
             if let RelKind::Aggregate { groups, rollup: false, .. } = &input.kind {

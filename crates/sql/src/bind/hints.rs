@@ -125,6 +125,7 @@ fn for_each_scan<'r>(from: &'r Rel, f: &mut impl FnMut(&'r Str, &'r Arc<Table>))
             for_each_scan(left, f);
             for_each_scan(right, f);
         }
+        RelKind::Apply { input, .. } => for_each_scan(input, f),
         // The exchange of a right join.
         RelKind::Project { input, .. } if matches!(input.kind, RelKind::Join { .. }) => for_each_scan(input, f),
         _ => {}
@@ -225,6 +226,7 @@ fn choose_index(from: &mut Rel, name: &str, hint: &OptimizerHint) {
             choose_index(left, name, hint);
             choose_index(right, name, hint);
         }
+        RelKind::Apply { input, .. } => choose_index(input, name, hint),
         RelKind::Project { input, .. } if matches!(input.kind, RelKind::Join { .. }) => choose_index(input, name, hint),
         _ => {}
     }

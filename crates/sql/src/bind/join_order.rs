@@ -86,7 +86,7 @@ pub(super) fn ordered(from: Rel, filter: Option<Expr>, hints: &JoinHints) -> Rel
 
 fn filtered(rel: Rel, filter: Option<Expr>) -> Rel {
     match filter {
-        Some(filter) => rel.filter(filter),
+        Some(filter) => rel.filter_early(filter),
         None => rel,
     }
 }

@@ -17,6 +17,7 @@ mod hints;
 mod insert;
 mod join_order;
 mod json;
+mod json_table;
 mod literal;
 mod merge;
 mod privileges;

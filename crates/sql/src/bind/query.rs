@@ -76,9 +76,11 @@ impl Binder<'_> {
             let visible = self.ctes.len();
             let exposing = std::mem::take(&mut self.exposing);
             let readable = std::mem::replace(&mut self.readable, Privileges::SELECT);
+            let from_depth = std::mem::replace(&mut self.from_depth, self.scopes.len());
             let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
             self.exposing = exposing;
             self.readable = readable;
+            self.from_depth = from_depth;
             self.ctes.truncate(visible);
             result
         })
@@ -428,7 +430,7 @@ fn reads_recursion(rel: &Rel, id: usize) -> bool {
 fn hides(body: &QueryBody, name: &str) -> bool {
     fn in_table(table: &ast::TableRef, name: &str) -> bool {
         match table {
-            ast::TableRef::Table { .. } => false,
+            ast::TableRef::Table { .. } | ast::TableRef::JsonTable(_) => false,
             ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
             ast::TableRef::Join { left, right, .. } => in_table(left, name) || in_table(right, name),
             ast::TableRef::List(tables) => tables.iter().any(|t| in_table(t, name)),
@@ -447,6 +449,7 @@ fn mentions(body: &QueryBody, name: &str) -> bool {
     fn in_table(table: &ast::TableRef, name: &str) -> bool {
         match table {
             ast::TableRef::Table { name: table, .. } => table.schema.is_none() && same_name(&table.name, name),
+            ast::TableRef::JsonTable(_) => false,
             ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
             ast::TableRef::Join { left, right, .. } => in_table(left, name) || in_table(right, name),
             ast::TableRef::List(tables) => tables.iter().any(|t| in_table(t, name)),

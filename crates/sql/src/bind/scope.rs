@@ -17,6 +17,8 @@ pub(super) enum Clause {
     Order,
     Partition,
     Values,
+    /// The document of JSON_TABLE.
+    TableFunction,
     Other,
 }
 
@@ -30,6 +32,7 @@ impl Clause {
             Clause::Having => "having clause",
             Clause::Order => "order clause",
             Clause::Partition => "window partition by",
+            Clause::TableFunction => "a table function argument",
         }
     }
 
@@ -58,10 +61,21 @@ impl FromScope {
     }
 }
 
+/// The tables of a FROM that stand before one that is being bound, which may name their columns if it is LATERAL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// How many queries are around that FROM.
+    pub from: usize,
+    /// What is being bound is LATERAL.
+    pub open: bool,
+}
+
 /// One query's names while it is being bound.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     pub from: FromScope,
+    /// It is no query: tables beside the one that is being bound.
+    pub beside: Option<Beside>,
     pub clause: Option<Clause>,
     /// Select aliases, when the clause sees them.
     pub aliases: Vec<(String, Expr)>,

@@ -34,6 +34,9 @@ const MERGED_SCHEMA_VIEWS: &[&str] = &[
 
 /// SELECT STRAIGHT_JOIN: the tables are joined in the order in which FROM names them.
 fn straighten(from: &mut Rel) {
+    if let RelKind::Apply { input, .. } = &mut from.kind {
+        return straighten(input);
+    }
     let RelKind::Join { kind, left, right, .. } = &mut from.kind else { return };
     if *kind == JoinKind::Inner {
         *kind = JoinKind::Straight;

@@ -100,7 +100,7 @@ impl Binder<'_> {
         let keys = self.sort_keys(order_by)?;
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         let rows = match filter {
-            Some(filter) => from.filter(filter),
+            Some(filter) => from.filter_early(filter),
             None => from,
         };
         Ok(rows.sort(keys).limit(None, limit))
@@ -367,6 +367,10 @@ fn collect_joined<'a>(rel: &'a Rel, offset: usize, found: &mut Vec<(usize, &'a R
             collect_joined(left, offset, found);
             collect_joined(right, offset + left.fields.len(), found);
         }
+        RelKind::Apply { input, .. } => {
+            collect_joined(input, offset, found);
+            found.push((offset + input.fields.len(), rel));
+        }
         RelKind::Filter { input, .. } => collect_joined(input, offset, found),
         // The exchange of a right join: left and right stand the other way round below.
         RelKind::Project { input, exprs } => {
@@ -402,21 +406,19 @@ fn expose_row_key(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
             let before = left.fields.len();
             if expose_row_key(left, base).is_some() {
                 // The right side's columns moved by one: a projection puts the key last.
-                let right_width = right.fields.len();
                 if let Some(on) = on {
                     on.map_columns(&mut |i| if i >= before { i + 1 } else { i });
                 }
-                rel.fields.insert(before, field.clone());
-                let order: Vec<usize> = (0..before).chain(before + 1..before + 1 + right_width).chain([before]).collect();
-                let exprs = order.iter().map(|i| Expr::column(*i, rel.fields[*i].ty.clone())).collect();
-                let fields: Vec<Field> = order.iter().map(|i| rel.fields[*i].clone()).collect();
-                let join = std::mem::replace(rel, Rel::dual());
-                *rel = join.project(exprs, fields);
-                return Some(before + right_width);
+                return Some(put_last(rel, before, field));
             }
             expose_row_key(right, base)?;
             rel.fields.push(field);
             Some(rel.fields.len() - 1)
+        }
+        RelKind::Apply { input, .. } => {
+            let before = input.fields.len();
+            expose_row_key(input, base)?;
+            Some(put_last(rel, before, field))
         }
         RelKind::Project { input, exprs } => {
             let position = expose_row_key(input, base)?;
@@ -426,6 +428,18 @@ fn expose_row_key(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+/// Puts a projection on a join, whose column `at` is new, that has this column last, and gives its position there.
+fn put_last(rel: &mut Rel, at: usize, field: Field) -> usize {
+    rel.fields.insert(at, field);
+    let last = rel.fields.len() - 1;
+    let order: Vec<usize> = (0..at).chain(at + 1..=last).chain([at]).collect();
+    let exprs = order.iter().map(|i| Expr::column(*i, rel.fields[*i].ty.clone())).collect();
+    let fields: Vec<Field> = order.iter().map(|i| rel.fields[*i].clone()).collect();
+    let join = std::mem::replace(rel, Rel::dual());
+    *rel = join.project(exprs, fields);
+    last
 }
 
 /// Error 1706: a table is changed under two names, and its rows move under one of them.

@@ -514,6 +514,7 @@ pub(super) fn leaf(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
             let width = left.fields.len();
             if position < width { leaf(left, position) } else { leaf(right, position - width) }
         }
+        RelKind::Apply { input, .. } if position < input.fields.len() => leaf(input, position),
         _ => Some((rel, position)),
     }
 }

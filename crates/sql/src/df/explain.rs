@@ -14,6 +14,7 @@ use highkey_table::TableId;
 
 use super::context::Shared;
 use super::few_groups::FewGroupsExec;
+use super::lateral::ApplyExec;
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
 use super::scan::{ROW_COST, ScanExec};
@@ -64,6 +65,9 @@ fn look_into(plan: &dyn ExecutionPlan, explained: &mut Explained, made: &mut Vec
     }
     if let Some(rows) = plan_of_cte(plan, made) {
         look_into(rows.as_ref(), explained, made);
+    }
+    if let Some(input) = plan.downcast_ref::<ApplyExec>().and_then(ApplyExec::input) {
+        look_into(without_timing(input.as_ref()).0, explained, made);
     }
     for child in plan.children() {
         look_into(child.as_ref(), explained, made);
@@ -138,6 +142,12 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, wording: &Wording, lines: &mut Ve
         }
         None => depth,
     };
+    if let Some(apply) = plan.downcast_ref::<ApplyExec>()
+        && let Some(input) = apply.input()
+    {
+        add(input.as_ref(), depth, wording, lines, made);
+        lines.push(Line::new(depth, apply.title()));
+    }
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         match plan_of_cte(plan, made) {
             Some(rows) => {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{ColumnarValue, Expr as DfExpr, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use datafusion::physical_plan::collect;
 use highkey_types::{ColumnType, Value};
@@ -31,7 +31,7 @@ impl Lowerer {
         let holder = Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind: SubqueryKind::Scalar, ..sub.clone() })), ty: ty.clone() };
         let outer = holder.columns();
         let operands: Vec<Expr> = match &sub.kind {
-            SubqueryKind::Scalar | SubqueryKind::Exists { .. } => Vec::new(),
+            SubqueryKind::Scalar | SubqueryKind::Exists { .. } | SubqueryKind::Rows => Vec::new(),
             SubqueryKind::In { exprs, .. } => exprs.clone(),
             SubqueryKind::Quantified { expr, .. } => vec![(**expr).clone()],
         };
@@ -177,7 +177,7 @@ impl SubqueryFunction {
     pub fn worded(&self, args: &[String]) -> String {
         let operands = args.get(self.outer.len()..).unwrap_or_default().join(",");
         match &self.sub.kind {
-            SubqueryKind::Scalar => "(subquery)".to_owned(),
+            SubqueryKind::Scalar | SubqueryKind::Rows => "(subquery)".to_owned(),
             SubqueryKind::Exists { negated } => format!("{}exists(subquery)", if *negated { "not " } else { "" }),
             SubqueryKind::In { negated, .. } => format!("({operands} {}in (subquery))", if *negated { "not " } else { "" }),
             SubqueryKind::Quantified { op, all, .. } => format!("({operands} {} {}(subquery))", op.symbol(), if *all { "all" } else { "any" }),
@@ -197,7 +197,7 @@ enum Answer {
 impl ScalarUDFImpl for SubqueryFunction {
     fn name(&self) -> &str {
         match self.sub.kind {
-            SubqueryKind::Scalar => "subquery",
+            SubqueryKind::Scalar | SubqueryKind::Rows => "subquery",
             SubqueryKind::Exists { .. } => "exists",
             SubqueryKind::In { .. } => "in_subquery",
             SubqueryKind::Quantified { .. } => "compare_subquery",
@@ -309,6 +309,7 @@ impl SubqueryFunction {
         match &self.sub.kind {
             SubqueryKind::Scalar => Ok(Answer::Value(lowerer.scalar_value(plan, self.id)?)),
             SubqueryKind::Exists { negated } => Ok(Answer::Value(Value::bool(lowerer.has_rows(plan, self.id)? != *negated))),
+            SubqueryKind::Rows => internal_err!("the rows of a subquery are no value"),
             SubqueryKind::In { .. } | SubqueryKind::Quantified { .. } => {
                 let lowered = lowerer.rel(plan, &[])?;
                 match self.form {

@@ -19,6 +19,7 @@ use highkey_types::{Decimal, Value, display_text};
 use super::aggregate::Aggregate;
 use super::explain::{plan_of_cte, without_timing};
 use super::kernel::KernelFunction;
+use super::lateral::ApplyExec;
 use super::materialize::CteExec;
 use super::repr::unpack_date;
 use super::scan::ScanExec;
@@ -51,6 +52,9 @@ impl Wording {
         if let Some(rows) = plan_of_cte(plan, made) {
             self.learn(rows.as_ref(), made);
         }
+        if let Some(input) = plan.downcast_ref::<ApplyExec>().and_then(ApplyExec::input) {
+            self.learn(input.as_ref(), made);
+        }
         for child in plan.children() {
             self.learn(child.as_ref(), made);
         }
@@ -58,6 +62,10 @@ impl Wording {
             self.name_of_table(plan, scan.alias());
         } else if let Some(cte) = plan.downcast_ref::<CteExec>() {
             self.name_of_table(plan, cte.alias());
+        } else if let Some(apply) = plan.downcast_ref::<ApplyExec>() {
+            for (field, alias) in plan.schema().fields().iter().zip(apply.aliases()) {
+                self.add(field.name(), format!("{alias}.{}", plain_name(field.name())));
+            }
         } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             for computed in projection.expr() {
                 self.name(&computed.alias, &computed.expr);

@@ -9,7 +9,7 @@ use highkey_types::{MySqlError, Value};
 use super::Failure;
 use crate::expr::{EvalContext, SharedContext, eval, order};
 use crate::measure::Profile;
-use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
+use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind, unresolved};
 use crate::session::{Session, SessionState, error};
 
 /// A plan as a query of its own.
@@ -190,6 +190,7 @@ pub(crate) fn answered(kind: SubqueryKind, mut rows: Vec<Vec<Value>>, types: &[E
             1 => Expr::literal(rows.remove(0).swap_remove(0), ty),
             _ => return Err(error::err(1242, "Subquery returns more than 1 row")),
         },
+        SubqueryKind::Rows => return Err(unresolved("rows of a subquery")),
         SubqueryKind::Exists { negated } => Expr::boolean(rows.is_empty() == negated),
         SubqueryKind::In { negated, .. } if rows.is_empty() => Expr::boolean(negated),
         SubqueryKind::In { mut exprs, by, negated } => {

@@ -163,8 +163,13 @@ fn origin(rel: &Rel, position: usize) -> Origin {
             let width = left.fields.len();
             if position < width { origin(left, position) } else { origin(right, position - width) }
         }
+        RelKind::Apply { input, .. } => match (position.checked_sub(input.fields.len()), rel.made()) {
+            (None, _) => origin(input, position),
+            (Some(position), Some(made)) => origin(made, position),
+            (Some(_), None) => Origin::Computed,
+        },
         RelKind::MaterializedCte { plan, .. } => origin(plan, position),
         RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } | RelKind::Virtual { .. } => Origin::United,
-        RelKind::Values { .. } => Origin::Computed,
+        RelKind::Values { .. } | RelKind::JsonTable { .. } => Origin::Computed,
     }
 }

@@ -80,6 +80,17 @@ pub(crate) fn invalid_json((reason, position): (String, usize), argument: usize,
     }
 }
 
+/// An argument (from 1) that is a document: JSON, or text that is parsed; `None` is NULL.
+pub(super) fn document(value: &Value, argument: usize, function: &str) -> Result<Option<Json>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Json(text) => Ok(Some(Json::of_normal(text))),
+        Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => json::parse(text).map(Some).map_err(|reason| invalid_json(reason, argument, function)),
+        Value::Bytes(_) => Err(errors::invalid_json_charset("binary")),
+        _ => Err(errors::invalid_type_for_json(argument, function)),
+    }
+}
+
 /// A call's arguments as what JSON functions take them for; `None` is NULL.
 struct Arguments<'a> {
     values: &'a [Value],
@@ -94,15 +105,7 @@ impl Arguments<'_> {
 
     /// A document: JSON, or text that is parsed.
     fn document(&self, i: usize) -> Result<Option<Json>> {
-        match &self.values[i] {
-            Value::Null => Ok(None),
-            Value::Json(text) => Ok(Some(Json::of_normal(text))),
-            Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => {
-                json::parse(text).map(Some).map_err(|reason| invalid_json(reason, i + 1, &self.function))
-            }
-            Value::Bytes(_) => Err(errors::invalid_json_charset("binary")),
-            _ => Err(errors::invalid_type_for_json(i + 1, &self.function)),
-        }
+        document(&self.values[i], i + 1, &self.function)
     }
 
     fn path(&self, i: usize) -> Result<Option<Path>> {

@@ -1,7 +1,7 @@
 //! FROM: tables, derived tables, joins and index hints.
 
 use super::ast::*;
-use super::parser::{Parser, Result, unsupported};
+use super::parser::{Parser, Result};
 
 /// Tables of one FROM.
 const MAX_TABLES: usize = 61;
@@ -95,6 +95,9 @@ impl Parser<'_> {
                 self.count_table()?;
                 return Ok(TableRef::Derived { lateral, query, alias, columns });
             }
+            if lateral {
+                return self.fail();
+            }
             let mut tables = self.list(Self::table_ref)?;
             self.expect_sym(")")?;
             // `(a JOIN b)` stays in its parentheses: a view's text tells it from `a, b` by them.
@@ -105,7 +108,7 @@ impl Parser<'_> {
             return self.fail();
         }
         if self.is_kw("JSON_TABLE") && self.is_sym_at(1, "(") {
-            return unsupported("JSON_TABLE");
+            return self.json_table();
         }
         let name = self.object_name()?;
         let partitions = if self.kw("PARTITION") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
@@ -120,7 +123,7 @@ impl Parser<'_> {
     }
 
     /// Error 1116 for more tables in a FROM than MySQL joins.
-    fn count_table(&mut self) -> Result<()> {
+    pub(super) fn count_table(&mut self) -> Result<()> {
         self.tables += 1;
         if self.tables > MAX_TABLES {
             return Err(highkey_types::errors::too_many_tables(MAX_TABLES));

@@ -12,6 +12,7 @@ mod event;
 mod expr;
 mod from;
 mod hints;
+mod json_table;
 mod lexer;
 mod parser;
 pub mod print;

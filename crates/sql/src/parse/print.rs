@@ -11,6 +11,7 @@ use highkey_types::{Charset, Str};
 
 use super::ast::*;
 use super::parser::Result;
+use super::words::is_reserved;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -430,8 +431,8 @@ impl Printer<'_> {
                     self.names_in_parentheses(&hint.indexes);
                 }
             }
-            TableRef::Derived { query, alias, columns, .. } => {
-                self.put("(");
+            TableRef::Derived { lateral, query, alias, columns } => {
+                self.put(if *lateral { "lateral (" } else { "(" });
                 self.query(query)?;
                 self.put(") ");
                 self.name(alias);
@@ -440,6 +441,7 @@ impl Printer<'_> {
                     self.names_in_parentheses(columns);
                 }
             }
+            TableRef::JsonTable(table) => self.json_table(table)?,
             TableRef::List(tables) if tables.len() == 1 && self.names.is_some() => self.table(&tables[0])?,
             TableRef::List(tables) if self.blocks.is_some() && !self.in_outer => self.tables(tables)?,
             TableRef::List(tables) => {
@@ -477,6 +479,64 @@ impl Printer<'_> {
             }
         }
         Ok(())
+    }
+
+    fn json_table(&mut self, table: &JsonTable) -> Result<()> {
+        self.put("json_table(");
+        self.expr(&table.document)?;
+        self.put(", ");
+        self.string(&table.path);
+        self.json_table_columns(&table.columns);
+        self.put(") ");
+        self.name(&table.alias);
+        Ok(())
+    }
+
+    fn json_table_columns(&mut self, columns: &[JsonTableColumn]) {
+        self.put(" columns (");
+        for (i, column) in columns.iter().enumerate() {
+            if i > 0 {
+                self.put(", ");
+            }
+            let typed = |name: &str, written: &str, path: &str| {
+                // Members of ENUM and SET stay as they are.
+                let ty = if written.contains('\'') { written.to_owned() } else { written.to_lowercase() };
+                format!("{} {ty} {path} ", plain_name(name))
+            };
+            match column {
+                JsonTableColumn::Ordinality { name } => self.put(&format!("{} for ordinality", plain_name(name))),
+                JsonTableColumn::Path { name, written, path, on_empty, on_error, .. } => {
+                    self.put(&typed(name, written, "path"));
+                    self.string(path);
+                    self.json_table_otherwise(on_empty.as_ref(), "empty");
+                    self.json_table_otherwise(on_error.as_ref(), "error");
+                }
+                JsonTableColumn::Exists { name, written, path, .. } => {
+                    self.put(&typed(name, written, "exists path"));
+                    self.string(path);
+                }
+                JsonTableColumn::Nested { path, columns } => {
+                    self.put("nested path ");
+                    self.string(path);
+                    self.json_table_columns(columns);
+                }
+            }
+        }
+        self.put(")");
+    }
+
+    fn json_table_otherwise(&mut self, otherwise: Option<&JsonTableOtherwise>, on: &str) {
+        match otherwise {
+            None => {}
+            // MySQL writes two spaces.
+            Some(JsonTableOtherwise::Null) => self.put(&format!(" null on  {on}")),
+            Some(JsonTableOtherwise::Error) => self.put(&format!(" error on  {on}")),
+            Some(JsonTableOtherwise::Default(text)) => {
+                self.put(" default ");
+                self.string(text);
+                self.put(&format!(" on {on}"));
+            }
+        }
     }
 
     /// A join without parentheses; one that is no outer join leaves its conditions for WHERE.
@@ -557,6 +617,12 @@ impl Printer<'_> {
 /// The number that stands for an element of the select list.
 fn ordinal(expr: &Expr) -> Option<usize> {
     expr.ordinal().and_then(|n| usize::try_from(n).ok())
+}
+
+/// The name of a column of JSON_TABLE, which MySQL does not quote; here one that could not be read without quotes is quoted.
+fn plain_name(name: &str) -> String {
+    let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.starts_with(|c: char| c.is_ascii_digit());
+    if is_word && !is_reserved(name) { name.to_owned() } else { quote(name) }
 }
 
 fn joins_outer(table: &TableRef) -> bool {

@@ -51,7 +51,7 @@ pub fn describe(expr: &Expr, fields: &[Field]) -> String {
         ExprKind::Kept(id) => format!("kept({id})"),
         ExprKind::Cast(inner) => format!("cast({} as {})", describe(inner, fields), expr.ty.ty),
         ExprKind::Subquery(sub) => match &sub.kind {
-            SubqueryKind::Scalar => "(subquery)".to_string(),
+            SubqueryKind::Scalar | SubqueryKind::Rows => "(subquery)".to_string(),
             SubqueryKind::Exists { negated } => format!("{}exists(subquery)", not(*negated)),
             SubqueryKind::In { exprs, negated, .. } => {
                 let row = if let [one] = &exprs[..] { describe(one, fields) } else { format!("({})", list(exprs, ",")) };
@@ -215,6 +215,8 @@ pub fn describe_operator(rel: &Rel) -> String {
             };
             on.as_ref().map_or_else(|| name.to_string(), |on| format!("{name}: {}", describe(on, &rel.fields)))
         }
+        RelKind::Apply { outer, .. } => format!("{} lateral join", if *outer { "Left" } else { "Inner" }),
+        RelKind::JsonTable { document, .. } => format!("JSON_TABLE of {}", describe(document, &[])),
         RelKind::Aggregate { groups, aggregates, rollup, .. } => {
             let aggregates: Vec<String> = aggregates.iter().map(|a| aggregate_text(a, &input_fields)).collect();
             let by = if groups.is_empty() { String::new() } else { format!(" by {}", exprs(groups)) };

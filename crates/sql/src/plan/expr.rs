@@ -181,6 +181,8 @@ pub enum SubqueryKind {
     In { exprs: Vec<Expr>, by: Vec<CompareBy>, negated: bool },
     /// `expr op ANY|ALL` over its only column.
     Quantified { op: CompareOp, all: bool, expr: Box<Expr>, by: CompareBy },
+    /// All its rows, for [`super::RelKind::Apply`]: no value.
+    Rows,
 }
 
 impl Expr {

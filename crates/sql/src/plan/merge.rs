@@ -64,7 +64,7 @@ impl Rel {
     /// Its rows are rows of tables: where MySQL merges a derived table with what reads it.
     fn gives_rows(&self) -> bool {
         match &self.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
+            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } | RelKind::Apply { .. } => true,
             RelKind::Filter { input, .. } | RelKind::Project { input, .. } => input.gives_rows(),
             _ => false,
         }
@@ -76,6 +76,10 @@ impl Rel {
             RelKind::Join { left, right, .. } => match column.checked_sub(left.fields.len()) {
                 None => left.is_of_merged(column),
                 Some(column) => right.is_of_merged(column),
+            },
+            RelKind::Apply { input, .. } => match column.checked_sub(input.fields.len()) {
+                None => input.is_of_merged(column),
+                Some(column) => self.made().is_some_and(|made| made.is_of_merged(column)),
             },
             RelKind::Project { .. } => self.gives_rows(),
             _ => false,
@@ -103,7 +107,7 @@ impl Rel {
                 },
                 RelKind::Project { input: below, exprs } if exprs.iter().all(Expr::is_steady) && predicate.reads_through(&exprs, below.gives_rows()) => {
                     let predicate = predicate.over(&exprs).expect("asked above");
-                    Rel { kind: RelKind::Project { input: Box::new(below.filter(predicate).merged_here()), exprs }, fields }
+                    Rel { kind: RelKind::Project { input: Box::new(below.filter_early(predicate).merged_here()), exprs }, fields }
                 }
                 kind => Rel { kind: RelKind::Filter { input: Box::new(Rel { kind, fields: input.fields }), predicate }, fields },
             },

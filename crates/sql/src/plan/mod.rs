@@ -8,6 +8,7 @@ mod display;
 mod expr;
 mod implied;
 mod joins;
+mod json_table;
 mod merge;
 mod query;
 mod ranges;
@@ -24,6 +25,7 @@ pub use display::{describe as describe_expr, describe_keys, describe_lookup, des
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
 pub use implied::implied_constants;
 pub use joins::{JoinGraph, JoinedTable};
+pub use json_table::{JsonColumn, JsonOtherwise, JsonRows, JsonSource};
 pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{

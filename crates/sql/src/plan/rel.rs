@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highkey_table::Table;
 use highkey_types::{ColumnType, Str};
 
-use super::{Expr, ExprType};
+use super::{Expr, ExprKind, ExprType, JsonRows, Subquery, SubqueryKind};
 use crate::parse::ast::LockWait;
 use crate::stack;
 pub use crate::parse::ast::SetOperator;
@@ -126,6 +126,11 @@ pub enum RelKind {
     Project { input: Box<Rel>, exprs: Vec<Expr> },
     /// Output is the left columns, then the right ones. `on` is over both. RIGHT JOIN is a Left join under a Project.
     Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Option<Expr> },
+    /// For each row of `input` the rows of `made`, a subquery of kind [`SubqueryKind::Rows`] of that row: LATERAL, and JSON_TABLE of a column. Output is the columns
+    /// of both. `outer`: a row that has none is kept, with NULLs.
+    Apply { input: Box<Rel>, made: Expr, outer: bool },
+    /// JSON_TABLE: the rows that a document makes. The document is an expression without columns of its own; outer references are possible.
+    JsonTable { rows: Arc<JsonRows>, document: Expr },
     /// Output: the group expressions, then the aggregates, then, with rollup, one BIGINT UNSIGNED whose bit i is set
     /// when group expression i was rolled up (its value is then NULL).
     /// Without groups it returns exactly one row.
@@ -295,6 +300,38 @@ impl Rel {
     pub fn filter(self, predicate: Expr) -> Rel {
         let fields = self.fields.clone();
         Rel { kind: RelKind::Filter { input: Box::new(self), predicate }, fields }
+    }
+
+    /// The same, asking for what needs only the rows that others are made for before those are made.
+    pub fn filter_early(self, predicate: Expr) -> Rel {
+        let RelKind::Apply { input, made, outer } = self.kind else { return self.filter(predicate) };
+        let width = input.fields.len();
+        let is_early = |c: &Expr| c.is_steady() && c.columns().last().is_some_and(|last| *last < width);
+        let (early, late): (Vec<Expr>, Vec<Expr>) = predicate.conjuncts().iter().cloned().partition(is_early);
+        let input = match Expr::and(early) {
+            Some(early) => Box::new(input.filter_early(early)),
+            None => input,
+        };
+        let applied = Rel { kind: RelKind::Apply { input, made, outer }, fields: self.fields };
+        match Expr::and(late) {
+            Some(late) => applied.filter(late),
+            None => applied,
+        }
+    }
+
+    /// What [`RelKind::Apply`] makes for each row, where this is one.
+    pub fn made(&self) -> Option<&Rel> {
+        match &self.kind {
+            RelKind::Apply { made: Expr { kind: ExprKind::Subquery(subquery), .. }, .. } => Some(&subquery.plan),
+            _ => None,
+        }
+    }
+
+    /// For each row of `self` the rows of `made`, which reads it as a subquery does. `fields`: the columns of both.
+    pub fn apply(self, made: Rel, outer: bool, fields: Vec<Field>) -> Rel {
+        let subquery = Subquery { kind: SubqueryKind::Rows, plan: made, correlated: true };
+        let made = Expr { kind: ExprKind::Subquery(Box::new(subquery)), ty: ExprType::null() };
+        Rel { kind: RelKind::Apply { input: Box::new(self), made, outer }, fields }
     }
 
     /// `exprs` over `self`, named by `fields`.

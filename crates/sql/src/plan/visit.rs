@@ -37,7 +37,7 @@ macro_rules! visitors {
                         branches.$iter().flat_map(|(when, then)| [when, then]).chain(otherwise).collect()
                     }
                     ExprKind::Subquery(sub) => match & $($mutability)? sub.kind {
-                        SubqueryKind::Scalar | SubqueryKind::Exists { .. } => Vec::new(),
+                        SubqueryKind::Scalar | SubqueryKind::Exists { .. } | SubqueryKind::Rows => Vec::new(),
                         SubqueryKind::In { exprs, .. } => exprs.$iter().collect(),
                         SubqueryKind::Quantified { expr, .. } => vec![expr],
                     },
@@ -49,8 +49,9 @@ macro_rules! visitors {
             /// The operator's inputs.
             pub fn $inputs(& $($mutability)? self) -> Vec<& $($mutability)? Rel> {
                 match & $($mutability)? self.kind {
-                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
+                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } | RelKind::JsonTable { .. } => Vec::new(),
                     RelKind::Filter { input, .. }
+                    | RelKind::Apply { input, .. }
                     | RelKind::Project { input, .. }
                     | RelKind::Aggregate { input, .. }
                     | RelKind::Window { input, .. }
@@ -71,6 +72,7 @@ macro_rules! visitors {
                     RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
                     RelKind::Values { rows } => rows.$iter().flatten().for_each(&mut *f),
                     RelKind::Filter { predicate, .. } => f(predicate),
+                    RelKind::Apply { made: expr, .. } | RelKind::JsonTable { document: expr, .. } => f(expr),
                     RelKind::Project { exprs, .. } => exprs.$iter().for_each(&mut *f),
                     RelKind::Join { on, .. } => on.$iter().for_each(&mut *f),
                     RelKind::Aggregate { groups, aggregates, .. } => {
@@ -137,6 +139,25 @@ impl Expr {
     /// `f` must give an expression that is a `Column` for indexes that subqueries refer to.
     pub fn map_columns(&mut self, f: &mut impl FnMut(usize) -> usize) {
         map_columns_at(self, 0, f);
+    }
+
+    /// The same expression in a subquery of the row that it is over, of whose own rows the last columns are: the first `width` are the row's.
+    pub fn in_subquery(mut self, width: usize) -> Expr {
+        shift_outer_at(&mut self, 0, 1);
+        let count = self.columns().last().map_or(0, |last| last + 1);
+        let columns: Vec<Expr> = (0..count)
+            .map(|i| {
+                let kind = if i < width { ExprKind::Outer { depth: 1, index: i } } else { ExprKind::Column(i - width) };
+                Expr { kind, ty: super::ExprType::null() }
+            })
+            .collect();
+        self.over(&columns).expect("columns hold no subqueries")
+    }
+
+    /// An expression of a subquery over the row of the subquery's operator: references to that row become columns. Its own columns are behind the `width` of that row.
+    pub fn out_of_subquery(mut self, width: usize) -> Expr {
+        leave_subquery_at(&mut self, 0, width);
+        self
     }
 
     /// Puts the values of the input row into the subqueries of this expression, which then depend on it no more.
@@ -218,6 +239,31 @@ fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usi
     }
     for child in expr.children_mut() {
         map_columns_at(child, depth, f);
+    }
+}
+
+fn leave_subquery_at(expr: &mut Expr, depth: usize, width: usize) {
+    match &mut expr.kind {
+        ExprKind::Column(index) if depth == 0 => *index += width,
+        ExprKind::Outer { depth: 1, index } if depth == 0 => expr.kind = ExprKind::Column(*index),
+        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index += width,
+        ExprKind::Outer { depth: d, .. } if *d > depth => *d -= 1,
+        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| leave_subquery_at(e, depth + 1, width)),
+        _ => {}
+    }
+    for child in expr.children_mut() {
+        leave_subquery_at(child, depth, width);
+    }
+}
+
+fn shift_outer_at(expr: &mut Expr, depth: usize, by: isize) {
+    match &mut expr.kind {
+        ExprKind::Outer { depth: d, .. } if *d > depth => *d = d.saturating_add_signed(by),
+        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| shift_outer_at(e, depth + 1, by)),
+        _ => {}
+    }
+    for child in expr.children_mut() {
+        shift_outer_at(child, depth, by);
     }
 }
 
@@ -308,6 +354,22 @@ impl Rel {
                 }
             });
         });
+    }
+
+    /// Some expression refers to the row of the operator that would hold this plan as a subquery.
+    pub fn reads_enclosing_row(&self) -> bool {
+        let mut reads = false;
+        self.for_each_expr(&mut |e, depth| {
+            if let ExprKind::Outer { depth: d, .. } = e.kind {
+                reads |= d == depth + 1;
+            }
+        });
+        reads
+    }
+
+    /// References to rows outside this plan are to rows so many queries further out: it moves into subqueries, or, below 0, out of ones whose rows it does not read.
+    pub fn shift_outer(&mut self, by: isize) {
+        self.for_each_root_mut(&mut |root| shift_outer_at(root, 0, by));
     }
 
     /// Some expression refers to a row outside this plan.

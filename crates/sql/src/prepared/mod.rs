@@ -503,7 +503,7 @@ fn depends_on_values(e: &Expr) -> bool {
             match &subquery.kind {
                 SubqueryKind::In { exprs, by, .. } => exprs.iter().zip(by).enumerate().any(converts),
                 SubqueryKind::Quantified { expr, by, .. } => converts((0, (&**expr, by))),
-                SubqueryKind::Scalar | SubqueryKind::Exists { .. } => false,
+                SubqueryKind::Scalar | SubqueryKind::Exists { .. } | SubqueryKind::Rows => false,
             }
         }
         _ => false,

@@ -241,16 +241,6 @@ fn refers_out(expr: &Expr) -> bool {
     found
 }
 
-fn rel_refers_out(rel: &Rel) -> bool {
-    let mut found = false;
-    rel.for_each_expr(&mut |e, inner| {
-        if let ExprKind::Outer { depth, .. } = e.kind {
-            found |= depth == inner + 1;
-        }
-    });
-    found
-}
-
 /// What EXISTS does not look at: outputs, order, duplicates, a LIMIT of at least one row.
 fn peel_exists(rel: &Rel) -> &Rel {
     match &rel.kind {
@@ -302,13 +292,13 @@ fn take_apart(rel: &Rel) -> Option<Parts<'_>> {
         && *kind != crate::plan::JoinKind::Left
         && refers_out(on)
         && !on.has_subquery()
-        && !rel_refers_out(left)
-        && !rel_refers_out(right)
+        && !left.reads_enclosing_row()
+        && !right.reads_enclosing_row()
     {
         // Ties in an inner join's ON would have to be lifted; rare enough for the row evaluator.
         return None;
     }
-    (!rel_refers_out(core)).then_some(Parts { core, local, ties })
+    (!core.reads_enclosing_row()).then_some(Parts { core, local, ties })
 }
 
 /// A tie that is an equality of something inside and something outside.

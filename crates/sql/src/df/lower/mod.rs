@@ -10,6 +10,7 @@ mod expr;
 mod guard;
 mod join;
 mod join_order;
+mod lateral;
 mod set;
 mod source;
 mod window;
@@ -100,6 +101,8 @@ impl Lowerer {
                 Some(joined) => Ok(joined),
                 None => self.join(*kind, left, right, on.as_ref(), hints),
             },
+            RelKind::Apply { input, made, outer } => self.apply(rel, input, made, *outer, hints),
+            RelKind::JsonTable { rows, document } => self.json_table(rel, rows, document),
             RelKind::Aggregate { input, groups, aggregates, rollup } => self.aggregate(input, groups, aggregates, *rollup),
             RelKind::Window { input, windows } => self.window(input, windows),
             RelKind::Sort { input, keys } => self.sort(input, keys, hints),

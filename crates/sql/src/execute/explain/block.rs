@@ -14,6 +14,9 @@ use crate::plan::{self, Expr, ExprKind, Field, Rel, RelKind, SetOperator, SortKe
 use crate::session::Session;
 use crate::stack;
 
+/// What MySQL expects of a table function.
+const ROWS_OF_FUNCTION: u64 = 2;
+
 /// A query or a part of one.
 pub(super) enum Query {
     Select(Block),
@@ -95,6 +98,8 @@ pub(super) struct ShownTable {
     pub derived: Option<Derived>,
     /// The rows of the last round of a recursion.
     pub recursive: bool,
+    /// The table function that makes its rows.
+    pub function: Option<&'static str>,
     /// How rows are kept for those of the tables before.
     pub buffer: Option<&'static str>,
     /// Threads that share it.
@@ -269,7 +274,8 @@ impl<'a> Explainer<'a> {
         }
         let mut derived = Vec::with_capacity(sources.leaves.len());
         for leaf in &sources.leaves {
-            derived.push(self.derived(leaf.rel, outers)?);
+            let rows: Vec<Vec<Field>> = outers.iter().cloned().chain(leaf.made_for.map(<[Field]>::to_vec)).collect();
+            derived.push(self.derived(leaf.rel, if leaf.made_for.is_some() { "DEPENDENT DERIVED" } else { "DERIVED" }, &rows)?);
         }
         for (expr, row) in &sources.asked {
             self.inner(std::iter::once(*expr), row, Place::Where, outers, &mut subqueries)?;
@@ -372,23 +378,23 @@ impl<'a> Explainer<'a> {
         Ok(())
     }
 
-    /// What makes the rows of a table of FROM, if it is no base table.
-    fn derived(&mut self, rel: &Rel, outers: &[Vec<Field>]) -> Result<Option<Derived>, MySqlError> {
+    /// What makes the rows of a table of FROM, if it is no base table. `kind`: what its query block is called.
+    fn derived(&mut self, rel: &Rel, kind: &'static str, outers: &[Vec<Field>]) -> Result<Option<Derived>, MySqlError> {
         if let RelKind::MaterializedCte { id, plan, .. } = &rel.kind {
             if let Some(&(id, rows)) = self.ctes.get(id) {
                 return Ok(Some(Derived::Shared { id, rows }));
             }
-            let derived = self.derived(plan, outers)?;
+            let derived = self.derived(plan, kind, outers)?;
             self.ctes.extend(derived.iter().map(|derived| (*id, (derived.id(), derived.rows()))));
             return Ok(derived);
         }
         let query = match &rel.kind {
-            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } => return Ok(None),
+            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::JsonTable { .. } => return Ok(None),
             RelKind::RecursiveCte { anchor, step, distinct, .. } => {
-                let members = vec![self.query(anchor, "DERIVED", outers)?, self.query(step, "UNION", outers)?];
+                let members = vec![self.query(anchor, kind, outers)?, self.query(step, "UNION", outers)?];
                 Query::Union(Union { members, operator: "union", temporary: *distinct, filesort: false })
             }
-            _ => self.query(rel, "DERIVED", outers)?,
+            _ => self.query(rel, kind, outers)?,
         };
         Ok(Some(Derived::Query(Box::new(query))))
     }
@@ -439,6 +445,7 @@ impl<'a> Explainer<'a> {
                     self.session.access_to(&scanned, chosen)?
                 }
                 RelKind::Virtual { .. } | RelKind::CteScan { .. } => Access::all(None, &here),
+                RelKind::JsonTable { .. } => Access::all(Some(ROWS_OF_FUNCTION), &here),
                 _ => {
                     let rows = derived.as_ref().map(|derived| derived.rows().round().max(1.0) as u64);
                     Access::all(rows, &here)
@@ -446,7 +453,7 @@ impl<'a> Explainer<'a> {
             };
             let buffer = match (self.way, step) {
                 (_, Some(step)) => step.buffered.then_some("Block Nested Loop"),
-                (Way::Engine(_), None) if at > 0 && access.kind != "const" => Some("hash join"),
+                (Way::Engine(_), None) if at > 0 && access.kind != "const" && leaf.made_for.is_none() => Some("hash join"),
                 _ => None,
             };
             let workers = match (self.way, scan) {
@@ -463,6 +470,7 @@ impl<'a> Explainer<'a> {
                 used: leaf.fields().filter(|field| used[*field]).map(|field| sources.fields[field].name.to_string()).collect(),
                 derived,
                 recursive: matches!(leaf.rel.kind, RelKind::CteScan { .. }),
+                function: matches!(leaf.rel.kind, RelKind::JsonTable { .. }).then_some("json_table"),
                 buffer,
                 workers,
                 change,

@@ -31,6 +31,8 @@ pub(super) struct Leaf<'r> {
     at: usize,
     /// It is on the right of a LEFT JOIN.
     pub outer: bool,
+    /// It is made for each of these rows of the tables before.
+    pub made_for: Option<&'r [Field]>,
 }
 
 /// What is asked of the row.
@@ -94,13 +96,31 @@ impl<'r> Sources<'r> {
                 }
                 outputs
             }
-            _ => {
-                let at = self.fields.len();
-                self.fields.extend(rel.fields.iter().cloned());
-                self.leaves.push(Leaf { rel, name: None, at, outer: on.is_some() });
-                rel.fields.iter().enumerate().map(|(i, field)| Expr::column(at + i, field.ty.clone())).collect()
+            RelKind::Apply { input, outer, .. } => {
+                let mut outputs = self.add(input, on);
+                let Some(mut made) = rel.made() else { return outputs };
+                let width = outputs.len();
+                let on = if *outer { Some(self.leaves.len()) } else { on };
+                let mut asked: Vec<&Expr> = Vec::new();
+                while let RelKind::Filter { input, predicate } = &made.kind {
+                    asked.push(predicate);
+                    made = input;
+                }
+                outputs.extend(self.leaf(made, on, Some(&input.fields)));
+                let on = on.map(|first| first..self.leaves.len());
+                let over = asked.into_iter().flat_map(Expr::conjuncts).filter_map(|c| c.clone().out_of_subquery(width).over(&outputs));
+                self.conditions.extend(over.map(|expr| Condition { expr, on: on.clone() }));
+                outputs
             }
+            _ => self.leaf(rel, on, None),
         }
+    }
+
+    fn leaf(&mut self, rel: &'r Rel, on: Option<usize>, made_for: Option<&'r [Field]>) -> Vec<Expr> {
+        let at = self.fields.len();
+        self.fields.extend(rel.fields.iter().cloned());
+        self.leaves.push(Leaf { rel, name: None, at, outer: on.is_some(), made_for });
+        rel.fields.iter().enumerate().map(|(i, field)| Expr::column(at + i, field.ty.clone())).collect()
     }
 
     /// Columns of derived tables have their names where they are chosen: `exprs` over `outputs` are called `fields`.
@@ -175,7 +195,7 @@ pub(super) fn own_row(leaf: &Leaf<'_>, columns: &[usize], width: usize) -> Vec<u
 /// Its rows are rows of tables.
 fn chooses_rows(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } | RelKind::Apply { .. } => true,
         RelKind::Filter { input, .. } | RelKind::Project { input, .. } => chooses_rows(input),
         _ => false,
     }

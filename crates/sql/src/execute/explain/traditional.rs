@@ -95,6 +95,7 @@ fn table(block: &Block, at: usize, shown: &ShownTable) -> Vec<Value> {
     let extra = joined([
         shown.workers.map(|workers| format!("Parallel execute ({workers} workers)")),
         shown.recursive.then(|| "Recursive".to_owned()),
+        shown.function.map(|function| format!("Table function: {function}; Using temporary")),
         access.residual.then(|| "Using where".to_owned()),
         access.backward.then(|| "Backward index scan".to_owned()),
         temporary.then(|| "Using temporary".to_owned()),

@@ -1,6 +1,6 @@
 //! Queries: SELECT, TABLE, VALUES and what combines them.
 
-use super::{Expr, ObjectName, OrderItem, Target, WindowSpec};
+use super::{DataType, Expr, ObjectName, OrderItem, Target, WindowSpec};
 
 /// A query expression with everything that may surround it.
 #[derive(Debug, Clone)]
@@ -121,10 +121,62 @@ pub enum TableRef {
     Table { name: ObjectName, alias: Option<String>, partitions: Vec<String>, index_hints: Vec<IndexHint> },
     /// ([LATERAL] query) [AS] alias [(columns)].
     Derived { lateral: bool, query: Box<Query>, alias: String, columns: Vec<String> },
+    /// JSON_TABLE(…) [AS] alias.
+    JsonTable(Box<JsonTable>),
     /// left JOIN right.
     Join { kind: JoinKind, left: Box<TableRef>, right: Box<TableRef>, condition: JoinCondition },
     /// A parenthesised list: (a, b) — a cross join.
     List(Vec<TableRef>),
+}
+
+impl TableRef {
+    /// It may read columns of the tables before it, as LATERAL and JSON_TABLE do; or a table that it joins may.
+    pub fn is_lateral(&self) -> bool {
+        match self {
+            TableRef::Table { .. } => false,
+            TableRef::Derived { lateral, .. } => *lateral,
+            TableRef::JsonTable(_) => true,
+            TableRef::Join { left, right, .. } => left.is_lateral() || right.is_lateral(),
+            TableRef::List(tables) => tables.iter().any(TableRef::is_lateral),
+        }
+    }
+}
+
+/// JSON_TABLE(document, path COLUMNS(…)) [AS] alias.
+#[derive(Debug, Clone)]
+pub struct JsonTable {
+    /// The document.
+    pub document: Expr,
+    /// Each value in it that this path leads to makes a row.
+    pub path: String,
+    /// COLUMNS.
+    pub columns: Vec<JsonTableColumn>,
+    /// The table's name.
+    pub alias: String,
+}
+
+/// An element of COLUMNS.
+#[derive(Debug, Clone)]
+pub enum JsonTableColumn {
+    /// name FOR ORDINALITY.
+    Ordinality { name: String },
+    /// name type PATH path [… ON EMPTY] [… ON ERROR]. `written`: the type's text.
+    Path { name: String, ty: DataType, written: String, path: String, on_empty: Option<JsonTableOtherwise>, on_error: Option<JsonTableOtherwise> },
+    /// name type EXISTS PATH path.
+    Exists { name: String, ty: DataType, written: String, path: String },
+    /// NESTED [PATH] path COLUMNS(…).
+    Nested { path: String, columns: Vec<JsonTableColumn> },
+}
+
+/// What a column of JSON_TABLE has where it has no value.
+#[derive(Debug, Clone)]
+pub enum JsonTableOtherwise {
+    /// NULL.
+    Null,
+    /// An error.
+    Error,
+    /// DEFAULT, as the text of a JSON value.
+    Default(String),
 }
 
 /// Kinds of join as written.

@@ -16,6 +16,7 @@ mod indexes;
 mod joins;
 mod kept_plans;
 mod json;
+mod lateral;
 mod load_data;
 mod locks;
 mod metadata;

@@ -19,6 +19,7 @@ use crate::expr;
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
+use crate::prepared::{OpenCursor, file_error};
 use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
 
 /// Bytes of encoded rows that are sorted at a time.
@@ -458,6 +459,22 @@ impl Inserter {
     }
 }
 
+/// The rows of a query that has run.
+enum Known {
+    Few(std::vec::IntoIter<Vec<Value>>),
+    Kept(OpenCursor),
+}
+
+impl Known {
+    /// The next row; `None` behind the last.
+    fn next(&mut self) -> Result<Option<Vec<Value>>, MySqlError> {
+        match self {
+            Known::Few(rows) => Ok(rows.next()),
+            Known::Kept(rows) => rows.next_row().map_err(|e| file_error(&e)),
+        }
+    }
+}
+
 impl Session {
     pub(crate) async fn insert(&mut self, ast: &ast::Insert) -> Result<Outcome, Failure> {
         if !ast.partitions.is_empty() {
@@ -606,7 +623,7 @@ impl Session {
         }
     }
 
-    /// Rows of any query. Its rows are in memory first if it reads the table that is written.
+    /// Rows of any query. All of them are computed first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let query = &mut query.clone();
         self.share_reads(query);
@@ -619,21 +636,22 @@ impl Session {
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let executor = self.state.config.executor;
         let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
-        let mut rows = Vec::new();
         // What triggers do comes between the rows, and needs the session.
-        let in_memory = if reads_target || inserter.by_row {
-            self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
-            true
+        let known = if reads_target || inserter.by_row {
+            Some(Known::Kept(self.keep_rows(query, fast.as_ref()).await?))
         } else {
-            self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.is_some()
+            let mut rows = Vec::new();
+            self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.map(|_| Known::Few(rows.into_iter()))
         };
         self.state.check_strict()?;
-        if in_memory {
-            if inserter.by_row {
-                return Box::pin(self.insert_query_by_row(inserter, late.as_ref(), rows)).await;
-            }
-            for values in rows {
-                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
+        if let Some(mut rows) = known {
+            while let Some(values) = rows.next()? {
+                let values = self.outputs(late.as_ref(), values);
+                if inserter.by_row {
+                    Box::pin(self.insert_query_row(inserter, values)).await?;
+                    continue;
+                }
+                let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
                     return Err(self.fail_behind(inserter, &mut batch, e).await);
                 }

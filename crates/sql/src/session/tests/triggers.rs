@@ -61,19 +61,19 @@ async fn rows_of_a_file_run_triggers() {
 async fn rows_of_a_query_wait_in_a_file() {
     let server = Server::new();
     let mut c = server.client().await;
-    c.ok("CREATE TABLE s (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(8000) CHARACTER SET latin1)").await;
-    c.ok("INSERT INTO s (b) VALUES (REPEAT('x', 8000))").await;
-    for _ in 0..9 {
+    c.ok("CREATE TABLE s (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(3000))").await;
+    c.ok("INSERT INTO s (b) VALUES (REPEAT('x', 3000))").await;
+    for _ in 0..10 {
         c.ok("INSERT INTO s (b) SELECT b FROM s").await;
     }
     c.ok("CREATE TABLE t LIKE s").await;
-    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @n = @n + 1, NEW.b = CONCAT(NEW.a, LEFT(NEW.b, 7000))").await;
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @n = @n + 1, NEW.b = CONCAT(NEW.a, LEFT(NEW.b, 2000))").await;
     c.ok("SET @n = 0").await;
     c.ok("INSERT INTO t SELECT a, b FROM s").await;
-    assert_eq!(c.rows("SELECT @n, COUNT(*), SUM(LEFT(b, LENGTH(b) - 7000) = a) FROM t").await, table("512 512 512"));
+    assert_eq!(c.rows("SELECT @n, COUNT(*), SUM(LEFT(b, LENGTH(b) - 2000) = a) FROM t").await, table("1024 1024 1024"));
     c.ok("SET GLOBAL highkey_temp_space_limit = 1048576").await;
     assert_eq!(c.error("INSERT INTO t SELECT a + 100000, b FROM s").await.0, 1114);
-    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "512");
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1024");
 }
 
 /// What was put aside for a body that failed is there again.

@@ -62,6 +62,8 @@ pub(crate) struct Inserter {
     pub unchanged: u64,
     /// Rows go to the table one by one, for triggers run with each.
     pub by_row: bool,
+    /// The statement is a part of another, and what it wrote stays if it fails (`session/nested.rs`): its rows go in in their order, up to the one that cannot.
+    pub in_order: bool,
     /// BEFORE triggers see them first.
     pub before: bool,
     /// Columns of which a warning has said that they have no default: with BEFORE triggers it is asked behind them.
@@ -140,6 +142,7 @@ impl Inserter {
             updated: 0,
             unchanged: 0,
             by_row,
+            in_order: false,
             before,
             default_told: vec![false; if before { table.columns().len() } else { 0 }],
             to_come: 0,
@@ -497,6 +500,7 @@ impl Session {
             _ => OnDuplicate::Error,
         };
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
+        inserter.in_order = self.routines.is_nested();
         inserter.target.check = bound.check.clone();
         inserter.target.triggers = self.table_triggers(&bound.table);
         self.note_triggers([&bound.table], || insert_tables(bound));
@@ -604,7 +608,7 @@ impl Session {
     pub(crate) async fn insert_rows_of(&mut self, inserter: &mut Inserter, query: &BoundQuery, columns: &[usize]) -> Result<(), Failure> {
         let copy = match self.state.config.executor {
             Executor::DataFusion => None,
-            _ if inserter.by_row => None,
+            _ if inserter.by_row || inserter.in_order => None,
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
@@ -630,14 +634,14 @@ impl Session {
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
-        if !inserter.tells_first_inserted() && !inserter.by_row {
+        if !inserter.tells_first_inserted() && !inserter.by_row && !inserter.in_order {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let executor = self.state.config.executor;
         let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
         // What triggers do comes between the rows, and needs the session.
-        let known = if reads_target || inserter.by_row {
+        let known = if reads_target || inserter.by_row || inserter.in_order {
             Some(Known::Kept(self.keep_rows(query, fast.as_ref()).await?))
         } else {
             let mut rows = Vec::new();

@@ -174,9 +174,6 @@ pub(crate) fn refused_inside(statement: &Statement) -> Option<MySqlError> {
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
         Set(items) if items.iter().any(sets_autocommit) => errors::sp_cant_set_autocommit(),
         SetPassword { .. } => errors::sp_cant_set_autocommit(),
-        CreateTable(create) if create.temporary => error::not_supported("CREATE TEMPORARY TABLE in a trigger"),
-        DropTable(drop) if drop.temporary => error::not_supported("DROP TEMPORARY TABLE in a trigger"),
-        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) => error::not_supported("savepoints in a trigger"),
         Begin { .. } | Commit { .. } | Rollback { .. } | Xa(_) | UnlockTables => errors::commit_not_allowed_in_sf_or_trg(),
         other if commits_first(other) => errors::commit_not_allowed_in_sf_or_trg(),
         _ => return None,
@@ -284,6 +281,10 @@ impl Session {
             Statement::Rollback { chain, release } => self.end(false, *chain, *release).await,
             Statement::Savepoint(name) => {
                 self.savepoint(name);
+                Ok(Outcome::ok())
+            }
+            Statement::RollbackTo(name) if self.routines.is_nested() => {
+                self.rollback_nested_to(name)?;
                 Ok(Outcome::ok())
             }
             Statement::RollbackTo(name) => {

@@ -409,8 +409,8 @@ impl Session {
     }
 
     pub(crate) fn savepoint(&mut self, name: &str) {
-        // In autocommit mode outside of a transaction a savepoint ends with its statement.
-        if self.transaction.explicit || !self.state.config.autocommit {
+        // In autocommit mode outside of a transaction a savepoint ends with its statement: a body's, with the one that it runs inside of.
+        if self.transaction.explicit || !self.state.config.autocommit || self.routines.is_nested() {
             self.state.count(StatusCounter::HandlerSavepoint, 1);
             self.txn().savepoint(name);
         }

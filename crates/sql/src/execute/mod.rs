@@ -198,6 +198,16 @@ fn is_definition(statement: &Statement) -> bool {
     )
 }
 
+/// As in MySQL: a server that is read-only refuses these once it is known that they would change something.
+fn looks_first(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateEvent(_) | AlterEvent(_) => true,
+        DropProgram { kind, .. } => matches!(kind, StoredProgram::Event | StoredProgram::Procedure | StoredProgram::Function),
+        _ => false,
+    }
+}
+
 impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
@@ -213,7 +223,7 @@ impl Session {
         }
         if commits {
             let temporary = self.defines_temporary(statement);
-            if is_definition(statement) && !temporary {
+            if is_definition(statement) && !temporary && !looks_first(statement) {
                 self.check_server_writable()?;
             }
             // READ ONLY of the transaction that it ends is over then; that of the session is not.

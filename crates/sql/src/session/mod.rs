@@ -101,6 +101,8 @@ pub struct ClientInfo {
     /// CURRENT_USER(): the account that matched.
     pub account_user: String,
     pub account_host: String,
+    /// The account that has logged in, `'user'@'host'`, if it acts as another one (PROXY).
+    pub proxy_user: Option<String>,
     /// No account: the server's own work, which may do everything.
     pub unrestricted: bool,
     /// Until it has another password it may run nothing but what gives it one, and SET.

@@ -481,6 +481,9 @@ impl SessionState {
             "error_count" => Value::UInt(self.diagnostics.previous_counts().1),
             "pseudo_thread_id" => Value::UInt(self.pseudo_thread_id()),
             "timestamp" => Value::Double(self.now_micros as f64 / 1e6),
+            "proxy_user" => self.client.proxy_user.as_deref().map_or(Value::Null, Value::text),
+            // No plugin here knows users by other names than the server does.
+            "external_user" => Value::Null,
             _ => return None,
         })
     }

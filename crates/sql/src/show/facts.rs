@@ -182,6 +182,7 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
             Scope::SessionOnly => match state.session_only(definition.name) {
                 Some(Value::UInt(n)) => Some(n.to_string()),
                 Some(Value::Double(d)) => Some(format!("{d:.6}")),
+                Some(Value::Text(text)) => Some(text.to_string()),
                 _ => variables::show(id, state.variables.get(id)),
             },
             Scope::Both if !global => variables::show(id, state.variables.get(id)),

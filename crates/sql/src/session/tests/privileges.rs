@@ -551,6 +551,8 @@ async fn logins_act_as_other_accounts_by_proxy() {
     assert_eq!(root.rows("SELECT @@proxy_user, @@external_user").await, table("NULL NULL"));
     assert_eq!(root.error("SET proxy_user = 'x'").await.0, 1238);
     let client = ClientInfo {
+        connection_id: server.instance.next_connection_id(),
+        collation: 255,
         user: "prox".into(),
         client_host: "localhost".into(),
         account_user: "zzz".into(),

@@ -88,6 +88,8 @@ pub(super) struct Planning {
     pub spilling: usize,
     /// It has windows.
     pub windows: bool,
+    /// Batches have one row.
+    pub by_row: bool,
 }
 
 impl QueryEngine {
@@ -167,8 +169,12 @@ impl QueryEngine {
         self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
     }
 
-    fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
-        let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
+    fn new_state(&self, Planning { degree, spilling, windows, by_row }: Planning) -> SessionState {
+        let batch_rows = match spilling.checked_sub(1) {
+            _ if by_row => 1,
+            Some(times) => SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)],
+            None => BATCH_ROWS,
+        };
         let spilling = spilling > 0;
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.

@@ -1,7 +1,7 @@
 //! The numbers that a statement gives the rows of a table with an AUTO_INCREMENT column.
 
 use highkey_table::Table;
-use highkey_types::{MySqlError, errors};
+use highkey_types::{MySqlError, Value, errors};
 
 use crate::session::{AutoIncrementLocking, SessionState};
 use crate::variables::SqlModes;
@@ -43,6 +43,18 @@ impl AutoValues {
             spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
         })
+    }
+
+    /// A row whose column has this value asks for a number.
+    pub fn is_asked(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            _ if self.zero_is_value => false,
+            Value::Int(0) | Value::UInt(0) => true,
+            Value::Float(f) => *f == 0.0,
+            Value::Double(d) => *d == 0.0,
+            _ => false,
+        }
     }
 
     /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had

@@ -264,30 +264,14 @@ impl Inserter {
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
         let column = auto.column;
-        let wants = |value: &Value| match value {
-            Value::Null => true,
-            _ if auto.zero_is_value => false,
-            Value::Int(0) | Value::UInt(0) => true,
-            Value::Float(f) => *f == 0.0,
-            Value::Double(d) => *d == 0.0,
-            _ => false,
-        };
-        let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
+        let mut needed = rows.iter().filter(|row| auto.is_asked(&row[column])).count() as u64;
         let batch = rows.len() as u64;
         let mut generated: Vec<(usize, u64)> = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
-        let zero_is_value = auto.zero_is_value;
         let mut explicit = 0;
         for (i, row) in rows.iter_mut().enumerate() {
             let value = &mut row[column];
-            let wanted = match value {
-                Value::Null => true,
-                Value::Int(0) | Value::UInt(0) => !zero_is_value,
-                Value::Float(f) if *f == 0.0 => !zero_is_value,
-                Value::Double(d) if *d == 0.0 => !zero_is_value,
-                _ => false,
-            };
-            if !wanted {
+            if !auto.is_asked(value) {
                 self.last_explicit = match value {
                     Value::Int(n) => *n as u64,
                     Value::UInt(n) => *n,
@@ -337,6 +321,17 @@ impl Inserter {
             self.target.table.auto_increment().note_explicit(explicit)?;
         }
         Ok(generated)
+    }
+
+    /// Rows go to the table in bulk.
+    pub fn is_in_bulk(&self) -> bool {
+        self.bulk.is_some()
+    }
+
+    /// REPLACE of rows of which some bring their numbers, and this one is to be given one: it may be the last that there is (`leaves_bulk`).
+    pub fn may_take_last(&self, row: &[Value]) -> bool {
+        let asks = |auto: &AutoValues| self.columns.contains(&auto.column) && auto.is_asked(&row[auto.column]);
+        self.mode == OnDuplicate::Replace && self.auto.as_ref().is_some_and(asks)
     }
 
     /// REPLACE takes the place of any row, but not with a generated number: the last one that there is may be a row's already, and these rows go in by themselves.

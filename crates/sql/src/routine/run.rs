@@ -310,7 +310,8 @@ impl Session {
                         for (target, value, ty) in values {
                             self.assign_target(loaded, frame, target, value, &ty)?;
                         }
-                        Outcome::ok()
+                        // ROW_COUNT() stays.
+                        return Ok(next);
                     }
                     (_, Some(statement)) => {
                         self.set_locals(frame, &run.locals);

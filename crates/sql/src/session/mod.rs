@@ -513,7 +513,10 @@ impl Session {
                 sink.end(summary);
             }
             Outcome::Done { affected, last_insert_id, info } => {
-                self.state.row_count = affected as i64;
+                // GET DIAGNOSTICS leaves it as it is.
+                if !self.about_conditions {
+                    self.state.row_count = affected as i64;
+                }
                 summary.affected_rows = affected;
                 summary.last_insert_id = last_insert_id;
                 summary.info = info;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as DfResult, ScalarValue};
@@ -26,8 +27,9 @@ use crate::measure::Profile;
 use crate::plan::{Expr, Rel, VirtualTable, Wanted, describe_expr};
 use crate::session::blocking;
 
-/// A query that failed when it had read so many rows at most is run again row by row.
+/// A query that failed when it had read so many rows at most is run again row by row, for so long.
 const MOST_RETRACED: u64 = 10_000;
+const MOST_RETRACING: Duration = Duration::from_secs(1);
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
 pub type VirtualRows = Arc<dyn Fn(&VirtualTable, &Wanted) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
@@ -125,8 +127,8 @@ pub(super) struct Shared {
     has_steps: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
-    /// The attempt before has failed, and this one finds out behind which warnings.
-    by_row: AtomicBool,
+    /// The attempt before has failed, and this one finds out behind which warnings: until then.
+    by_row: OnceLock<Instant>,
     /// What the attempt runs is planned.
     executes: AtomicBool,
     /// Rows that the statement had read before it.
@@ -180,7 +182,7 @@ impl Shared {
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
             spilling: AtomicUsize::new(0),
-            by_row: AtomicBool::new(false),
+            by_row: OnceLock::new(),
             executes: AtomicBool::new(false),
             examined_before,
             ctes: Mutex::default(),
@@ -207,7 +209,8 @@ impl Shared {
         if self.killed.load(Ordering::Relaxed) {
             return Err(user((self.interruption)()));
         }
-        if self.ended.load(Ordering::Relaxed) || aside::is_unwanted() {
+        let is_late = self.by_row.get().is_some_and(|until| Instant::now() > *until);
+        if is_late || self.ended.load(Ordering::Relaxed) || aside::is_unwanted() {
             return Err(user(killed_error()));
         }
         Ok(())
@@ -430,7 +433,7 @@ impl Shared {
     /// must not be evaluated again.
     pub fn start_by_row(&self) -> bool {
         let read = self.examined.load(Ordering::Relaxed).saturating_sub(self.examined_before);
-        if self.has_steps || read > MOST_RETRACED || self.by_row.swap(true, Ordering::Relaxed) {
+        if self.has_steps || read > MOST_RETRACED || self.by_row.set(Instant::now() + MOST_RETRACING).is_err() {
             return false;
         }
         self.start_anew();
@@ -439,7 +442,7 @@ impl Shared {
     }
 
     fn is_by_row(&self) -> bool {
-        self.by_row.load(Ordering::Relaxed)
+        self.by_row.get().is_some()
     }
 
     /// The attempt's plan is ready: what is evaluated from here on is for rows.

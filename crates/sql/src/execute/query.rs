@@ -177,7 +177,10 @@ impl Session {
         }
         if self.state.locks.has_tables() {
             for (table, write) in tables.tables.iter().filter(|(table, _)| !table.is_temporary()) {
-                self.state.locks.check_table(&table.def().schema, &table.def().name, *write)?;
+                let (schema, name) = (&table.def().schema, &table.def().name);
+                if !self.state.in_body || self.state.locks.check_table(schema, name, false).is_ok() {
+                    self.state.locks.check_table(schema, name, *write)?;
+                }
             }
         }
         if tables.tables.iter().any(|(table, write)| *write && table.is_temporary()) {

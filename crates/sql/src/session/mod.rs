@@ -382,6 +382,7 @@ impl Session {
         // A panic has left them where they were.
         self.leave_routines(0);
         self.routines.in_use.clear();
+        self.state.in_body = false;
         let answer = match outcome {
             Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
                 Ok(()) => Ok(outcome),

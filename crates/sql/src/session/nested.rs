@@ -22,6 +22,7 @@ pub(crate) struct Outer {
     param_types: Vec<ExprType>,
     declared_types: Vec<ExprType>,
     bind_params: bool,
+    in_body: bool,
     diagnostics: Diagnostics,
     changing: Changing,
     last_insert_id: u64,
@@ -50,6 +51,7 @@ impl Session {
             param_types: std::mem::take(&mut state.param_types),
             declared_types: std::mem::take(&mut state.declared_types),
             bind_params: std::mem::take(&mut state.bind_params),
+            in_body: std::mem::replace(&mut state.in_body, true),
             diagnostics: std::mem::take(&mut state.diagnostics),
             changing: state.put_aside(),
             last_insert_id: state.last_insert_id,
@@ -83,6 +85,7 @@ impl Session {
         state.param_types = outer.param_types;
         state.declared_types = outer.declared_types;
         state.bind_params = outer.bind_params;
+        state.in_body = outer.in_body;
         state.take_up(outer.changing);
         state.last_insert_id = outer.last_insert_id;
         state.explicit_insert_id = outer.explicit_insert_id;

@@ -76,6 +76,24 @@ async fn rows_of_a_query_wait_in_a_file() {
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1024");
 }
 
+/// As in MySQL, which locks them before.
+#[tokio::test]
+async fn bodies_use_tables_that_lock_tables_has_not_named() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for name in ["t", "u", "v", "w"] {
+        c.ok(&format!("CREATE TABLE {name} (a INT)")).await;
+    }
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW INSERT INTO u SELECT a FROM v").await;
+    c.ok("INSERT INTO v VALUES (1)").await;
+    c.ok("LOCK TABLES t WRITE").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
+    assert_eq!(c.error("SELECT * FROM w").await.0, 1100);
+    c.ok("UNLOCK TABLES").await;
+    assert_eq!(c.rows("SELECT a FROM u").await, table("1"));
+}
+
 /// What was put aside for a body that failed is there again.
 #[tokio::test]
 async fn the_session_is_as_before_behind_a_body() {

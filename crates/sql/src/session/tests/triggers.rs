@@ -67,7 +67,7 @@ async fn rows_of_a_query_wait_in_a_file() {
         c.ok("INSERT INTO s (b) SELECT b FROM s").await;
     }
     c.ok("CREATE TABLE t LIKE s").await;
-    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @n = @n + 1, NEW.b = CONCAT(NEW.a, LEFT(NEW.b, 2000))").await;
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN SET @n = @n + 1; SET NEW.b = CONCAT(NEW.a, LEFT(NEW.b, 2000)); END").await;
     c.ok("SET @n = 0").await;
     c.ok("INSERT INTO t SELECT a, b FROM s").await;
     assert_eq!(c.rows("SELECT @n, COUNT(*), SUM(LEFT(b, LENGTH(b) - 2000) = a) FROM t").await, table("1024 1024 1024"));

@@ -144,7 +144,7 @@ impl Session {
     }
 }
 
-/// The storage engine's own errors may come between a row and its index entries. The others come before a row or behind it.
+/// The storage engine's own errors may come between a row and its index entries. The others come before a row or behind it, but for those that no handler takes.
 fn ends_within_row(e: &MySqlError) -> bool {
-    matches!(e.code, 1030 | 1071 | 1114 | 1118 | 1197 | 1205 | 1712 | 1815)
+    matches!(e.code, 1030 | 1071 | 1114 | 1118 | 1197 | 1712 | 1815)
 }

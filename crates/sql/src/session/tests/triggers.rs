@@ -76,6 +76,25 @@ async fn rows_of_a_query_wait_in_a_file() {
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1024");
 }
 
+/// As in MySQL 8.0.12.
+#[tokio::test]
+async fn no_handler_of_a_body_takes_a_wait_in_vain() {
+    let server = Server::new();
+    let (mut c, mut other) = (server.client().await, server.client().await);
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("CREATE TABLE l (a INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO l VALUES (1, 1), (2, 2), (3, 3)").await;
+    c.ok("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET @h = 1; UPDATE l SET v = v + 100 ORDER BY a; END").await;
+    other.ok("BEGIN").await;
+    other.ok("DELETE FROM l WHERE a = 2").await;
+    c.ok("SET innodb_lock_wait_timeout = 1, @h = 0").await;
+    c.ok("BEGIN").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (1)").await.0, 1205);
+    assert_eq!(c.rows("SELECT @h, (SELECT COUNT(*) FROM t), (SELECT SUM(v) FROM l)").await, table("0 0 6"));
+    c.ok("ROLLBACK").await;
+    other.ok("ROLLBACK").await;
+}
+
 /// As in MySQL, which locks them before.
 #[tokio::test]
 async fn bodies_use_tables_that_lock_tables_has_not_named() {

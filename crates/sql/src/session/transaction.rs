@@ -281,7 +281,7 @@ impl Session {
     }
 
     /// The error of a statement takes the whole transaction with it.
-    pub(crate) fn ends_transaction(&self, e: &MySqlError) -> bool {
+    fn ends_transaction(&self, e: &MySqlError) -> bool {
         !self.routines.settled && (e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout))
     }
 

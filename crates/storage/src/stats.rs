@@ -40,6 +40,8 @@ pub struct Stats {
     pub versions_spilled: u64,
     pub version_bytes: u64,
     pub version_scratch_bytes: u64,
+    /// What purge has to do, as far as it is not in memory, now: bytes of scratch files.
+    pub purge_scratch_bytes: u64,
     /// Unfinished transactions of the last crash that were undone.
     pub losers_undone: u64,
     /// Splits of every kind.
@@ -96,6 +98,7 @@ impl Stats {
             versions_spilled: system.versions.spilled(),
             version_bytes: system.versions.memory() as u64,
             version_scratch_bytes: system.scratch.len(),
+            purge_scratch_bytes: system.history.space.scratch_bytes(),
             losers_undone: load(&counters.losers_undone),
             splits: trees.splits(),
             trees,

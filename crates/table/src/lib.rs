@@ -81,7 +81,7 @@ pub use metadata_lock::{MetadataLockReport, MetadataMode, MetadataObject};
 pub use session_locks::{DefinitionPassage, Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
-pub use transaction::{Snapshot, StatementSavepoint, Transaction};
+pub use transaction::{Savepoints, Snapshot, StatementSavepoint, Transaction};
 pub use trigger::{TriggerDef, TriggerEvent, TriggerPlace, TriggerTime};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
 pub use xa::XaBranch;

@@ -38,7 +38,7 @@ pub struct Transaction {
     view_epoch: Option<u64>,
     /// Rows added to each table, for its row count at commit.
     deltas: Vec<(Arc<TableState>, i64)>,
-    savepoints: Vec<(String, StatementSavepoint)>,
+    savepoints: Savepoints,
     /// The binary log's events, if they are wanted.
     pub(crate) events: Option<Box<EventCache>>,
     /// Its name, if it is in two phases.
@@ -78,6 +78,10 @@ pub struct StatementSavepoint {
     events: EventMark,
 }
 
+/// Named savepoints of one level: those of the transaction, or of a body that runs inside of one of its statements.
+#[derive(Default)]
+pub struct Savepoints(Vec<(String, StatementSavepoint)>);
+
 /// A consistent view that other threads can scan under (`Table::scan_at`).
 #[derive(Clone)]
 pub struct Snapshot {
@@ -97,7 +101,7 @@ impl Transaction {
             metadata_timeout: DEFAULT_METADATA_TIMEOUT,
             view_epoch: None,
             deltas: Vec::new(),
-            savepoints: Vec::new(),
+            savepoints: Savepoints::default(),
             events: None,
             xid: None,
             created: None,
@@ -315,25 +319,30 @@ impl Transaction {
 
     /// SAVEPOINT: replaces one of the same name.
     pub fn savepoint(&mut self, name: &str) {
-        self.savepoints.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
+        self.savepoints.0.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
         let point = self.statement_savepoint();
-        self.savepoints.push((name.to_string(), point));
+        self.savepoints.0.push((name.to_string(), point));
     }
 
     /// ROLLBACK TO: later savepoints go, this one stays. Error 1305.
     pub fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
         let at = self.find_savepoint(name)?;
-        let point = self.savepoints[at].1.clone();
+        let point = self.savepoints.0[at].1.clone();
         self.rollback_to_statement(&point)?;
-        self.savepoints.truncate(at + 1);
+        self.savepoints.0.truncate(at + 1);
         Ok(())
     }
 
     /// RELEASE SAVEPOINT: this one and later ones go, nothing is undone. Error 1305.
     pub fn release(&mut self, name: &str) -> Result<(), MySqlError> {
         let at = self.find_savepoint(name)?;
-        self.savepoints.truncate(at);
+        self.savepoints.0.truncate(at);
         Ok(())
+    }
+
+    /// Begins a level of savepoints, or goes back to one: these are those that names mean from here on. Returns those that they meant before.
+    pub fn exchange_savepoints(&mut self, savepoints: Savepoints) -> Savepoints {
+        std::mem::replace(&mut self.savepoints, savepoints)
     }
 
     /// Whether it has a savepoint of that name, in any case.
@@ -342,7 +351,7 @@ impl Transaction {
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize, MySqlError> {
-        let found = self.savepoints.iter().position(|(n, _)| n.eq_ignore_ascii_case(name));
+        let found = self.savepoints.0.iter().position(|(n, _)| n.eq_ignore_ascii_case(name));
         found.ok_or_else(|| error::no_such_savepoint(name))
     }
 

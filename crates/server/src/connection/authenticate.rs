@@ -161,6 +161,11 @@ pub async fn identify(
     if account.password_expired && !capabilities.contains(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS) {
         return Ok(Err(errors::must_change_password_login()));
     }
+    // What has been asked of the login is asked of nobody else.
+    let password_expired = account.password_expired;
+    let proxied = server.instance.proxied_account(&account, &peer.host);
+    let proxy_user = proxied.as_ref().map(|_| format!("'{}'@'{}'", account.user, account.host));
+    let account = proxied.unwrap_or(account);
     let collation = if Collation::by_id(hello.collation).is_some() { hello.collation } else { 255 };
     Ok(Ok(ClientInfo {
         connection_id,
@@ -169,8 +174,9 @@ pub async fn identify(
         client_address: peer.address.clone(),
         account_user: account.user.clone(),
         account_host: account.host.clone(),
+        proxy_user,
         unrestricted: false,
-        password_expired: account.password_expired,
+        password_expired,
         flags: ClientFlags {
             found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
             interactive: capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE),

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as DfResult, ScalarValue};
@@ -25,6 +26,10 @@ use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::measure::Profile;
 use crate::plan::{Expr, Rel, VirtualTable, Wanted, describe_expr};
 use crate::session::blocking;
+
+/// A query that failed when it had read so many rows at most is run again row by row, for so long.
+const MOST_RETRACED: u64 = 10_000;
+const MOST_RETRACING: Duration = Duration::from_secs(1);
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
 pub type VirtualRows = Arc<dyn Fn(&VirtualTable, &Wanted) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
@@ -121,9 +126,15 @@ pub(super) struct Shared {
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
     /// It calls functions that the session runs.
-    pub by_row: bool,
+    pub calls_session: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
+    /// The attempt before has failed, and this one finds out behind which warnings: until then.
+    by_row: OnceLock<Instant>,
+    /// What the attempt runs is planned.
+    executes: AtomicBool,
+    /// Rows that the statement had read before it.
+    examined_before: u64,
     /// The common table expressions whose rows this attempt makes once, by their ids. They hold this context: it lets go of them when it ends.
     ctes: Mutex<HashMap<usize, Arc<MaterializedCte>>>,
     /// EXPLAIN: subqueries are planned, not run.
@@ -144,6 +155,7 @@ impl Shared {
         let time_zone = cx.eval.lock().time_zone().clone();
         let wanted = cx.parallel.wanted();
         let in_order = cx.parallel.shows_order(rel);
+        let examined_before = cx.examined.load(Ordering::Relaxed);
         let shared = Arc::new(Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
@@ -171,8 +183,11 @@ impl Shared {
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
-            by_row: rel.calls_session(),
+            calls_session: rel.calls_session(),
             spilling: AtomicUsize::new(0),
+            by_row: OnceLock::new(),
+            executes: AtomicBool::new(false),
+            examined_before,
             ctes: Mutex::default(),
             explain,
             constants: Mutex::default(),
@@ -197,7 +212,8 @@ impl Shared {
         if self.killed.load(Ordering::Relaxed) {
             return Err(user((self.interruption)()));
         }
-        if self.ended.load(Ordering::Relaxed) || aside::is_unwanted() {
+        let is_late = self.by_row.get().is_some_and(|until| Instant::now() > *until);
+        if is_late || self.ended.load(Ordering::Relaxed) || aside::is_unwanted() {
             return Err(user(killed_error()));
         }
         Ok(())
@@ -261,8 +277,13 @@ impl Shared {
             return self.evaluate(attempt, evaluate);
         }
         let mut copy = self.unheard();
-        let value = evaluate(&mut *copy)?;
+        let value = evaluate(&mut *copy);
         let mut raised = copy.take_raised();
+        if value.is_err() && self.executes.load(Ordering::Relaxed) {
+            self.raise(attempt, raised);
+            return value;
+        }
+        let value = value?;
         if let Some(error) = raised.strict.take() {
             return Err(user(error));
         }
@@ -312,7 +333,7 @@ impl Shared {
 
     /// The query starts anew if the order of its rows shows; with steps it has one thread and one order.
     pub fn watch_order(&self) {
-        if !self.has_steps {
+        if !self.has_steps && !self.is_by_row() {
             self.order.watch();
         }
     }
@@ -328,7 +349,7 @@ impl Shared {
         if let Some(reason) = self.serial_reason {
             return Err(reason);
         }
-        if self.has_steps {
+        if self.has_steps || self.is_by_row() {
             return Err(SerialReason::Order);
         }
         // Another part of the query may have them already.
@@ -377,11 +398,12 @@ impl Shared {
     /// How a plan for so many threads is made.
     pub fn planning(&self, degree: usize, plan: &LogicalPlan) -> Planning {
         let windows = plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)))).unwrap_or(false);
-        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows, by_row: self.by_row }
+        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows, by_row: self.calls_session || self.is_by_row() }
     }
 
     fn start_anew(&self) {
         self.attempt.fetch_add(1, Ordering::Relaxed);
+        self.executes.store(false, Ordering::Relaxed);
         *self.first_warning.lock() = None;
         self.forget_ctes();
         (self.start_over)();
@@ -408,6 +430,27 @@ impl Shared {
         self.start_anew();
         self.order.stop();
         !self.in_order.swap(true, Ordering::Relaxed)
+    }
+
+    /// Prepares another attempt that evaluates row by row, as MySQL does, after one that a row has failed: false if it read too much for that, or if its expressions
+    /// must not be evaluated again.
+    pub fn start_by_row(&self) -> bool {
+        let read = self.examined.load(Ordering::Relaxed).saturating_sub(self.examined_before);
+        if self.has_steps || self.calls_session || read > MOST_RETRACED || self.by_row.set(Instant::now() + MOST_RETRACING).is_err() {
+            return false;
+        }
+        self.start_anew();
+        self.order.stop();
+        true
+    }
+
+    fn is_by_row(&self) -> bool {
+        self.by_row.get().is_some()
+    }
+
+    /// The attempt's plan is ready: what is evaluated from here on is for rows.
+    pub fn begin_rows(&self) {
+        self.executes.store(true, Ordering::Relaxed);
     }
 
     /// The plan has `constant` where the literal `written` was. Integers are what they look like.

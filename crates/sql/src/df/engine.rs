@@ -88,7 +88,7 @@ pub(super) struct Planning {
     pub spilling: usize,
     /// It has windows.
     pub windows: bool,
-    /// Each row is done with before the next: it calls functions that the session runs.
+    /// Batches have one row: it is done with before the next.
     pub by_row: bool,
 }
 
@@ -170,8 +170,11 @@ impl QueryEngine {
     }
 
     fn new_state(&self, Planning { degree, spilling, windows, by_row }: Planning) -> SessionState {
-        let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
-        let batch_rows = if by_row { 1 } else { batch_rows };
+        let batch_rows = match spilling.checked_sub(1) {
+            _ if by_row => 1,
+            Some(times) => SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)],
+            None => BATCH_ROWS,
+        };
         let spilling = spilling > 0;
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.

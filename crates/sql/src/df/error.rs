@@ -46,12 +46,17 @@ pub(super) fn user(error: MySqlError) -> DataFusionError {
     DataFusionError::External(Box::new(UserError(error)))
 }
 
-/// What the client is told of a failed query.
-pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
+/// A value was refused, or a subquery has rows too many: it depends on the rows which error ends the query, and behind which warnings.
+pub(super) fn is_of_rows(error: &DataFusionError) -> bool {
+    user_error(error).is_some_and(|e| !matches!(e.code, 1317 | 1436 | 3024))
+}
+
+/// The user's error that is inside.
+fn user_error(error: &DataFusionError) -> Option<&MySqlError> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if let Some(UserError(error)) = current.downcast_ref() {
-            return error.clone();
+            return Some(error);
         }
         cause = match (current.downcast_ref::<DataFusionError>(), current.downcast_ref::<ArrowError>()) {
             (Some(DataFusionError::External(inner)), _) => Some(inner.as_ref()),
@@ -61,6 +66,14 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
             (_, Some(ArrowError::ExternalError(inner))) => Some(inner.as_ref()),
             _ => current.source(),
         };
+    }
+    None
+}
+
+/// What the client is told of a failed query.
+pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
+    if let Some(error) = user_error(error) {
+        return error.clone();
     }
     if is_out_of_space(error) {
         return MySqlError { code: 1114, sqlstate: SqlState::new("HY000"), message: "The table '#highkey_tmp' is full".into() };

@@ -84,7 +84,7 @@ use tokio::sync::{mpsc, oneshot};
 use compact::sorts_that_spill;
 use context::Shared;
 use engine::Planning;
-use error::{is_out_of_memory, to_mysql, user};
+use error::{is_of_rows, is_out_of_memory, to_mysql, user};
 use few_groups::few_groups;
 use give_way::Report;
 use helpers::holding;
@@ -166,6 +166,8 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     let _end = End(shared.clone());
     let mut planned = Some(planned);
     let mut used = false;
+    // Of the attempt before, which this one only retraces.
+    let mut failure: Option<DataFusionError> = None;
     loop {
         if let Some(profile) = &shared.profile {
             profile.start_over();
@@ -187,9 +189,10 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
                 profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree), &shared));
             }
             let stream = execute_stream(plan.physical.clone(), plan.context)?;
+            shared.begin_rows();
             Ok((stream, scan::working(&plan.physical)))
         });
-        let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false };
+        let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false, retraces: failure.is_some() };
         let outcome = match begun {
             Ok((stream, working)) => send_rows(&shared, stream, &mut out).await.map(|()| shared.activity.add_work(&working.end())),
             Err(error) => Err(error),
@@ -199,6 +202,12 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         if outcome.is_err() {
             (kept, used) = (None, false);
         }
+        let outcome = match (outcome, failure.take()) {
+            (outcome, None) => outcome,
+            // Another error is the one that MySQL meets first.
+            (Err(error), Some(_)) if is_of_rows(&error) => return tell(error, planned, &rows).await,
+            (_, Some(before)) => return tell(before, planned, &rows).await,
+        };
         match outcome {
             Ok(()) => {
                 if let (Some(slot), Some(kept)) = (slot, kept)
@@ -212,14 +221,17 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
             Err(_) if !sent && shared.order.is_raised() && shared.start_in_order() => continue,
             // With operators that spill.
             Err(error) if !sent && is_out_of_memory(&error) && shared.start_spilling() => continue,
-            Err(error) => {
-                match planned.take() {
-                    Some(planned) => drop(planned.send(Err(error))),
-                    None => drop(rows.send(Err(error)).await),
-                }
-                return;
-            }
+            Err(error) if is_of_rows(&error) && shared.start_by_row() => failure = Some(error),
+            Err(error) => return tell(error, planned, &rows).await,
         }
+    }
+}
+
+/// The query ends with an error.
+async fn tell(error: DataFusionError, planned: Option<oneshot::Sender<DfResult<()>>>, rows: &mpsc::Sender<DfResult<RecordBatch>>) {
+    match planned {
+        Some(planned) => drop(planned.send(Err(error))),
+        None => drop(rows.send(Err(error)).await),
     }
 }
 
@@ -268,6 +280,8 @@ struct Output<'a> {
     held: Vec<RecordBatch>,
     held_bytes: usize,
     sent: bool,
+    /// Nobody is sent its rows.
+    retraces: bool,
 }
 
 impl Output<'_> {
@@ -278,6 +292,10 @@ impl Output<'_> {
 
     /// Sends what was held. False: nobody wants rows any more.
     async fn release(&mut self) -> bool {
+        if self.retraces {
+            self.held.clear();
+            return true;
+        }
         if let Some(planned) = self.planned.take() {
             let _ = planned.send(Ok(()));
         }
@@ -445,7 +463,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = measured(shared, physical)?;
         // Behind the timings: those of a grouping are of what is done in its place.
         let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
-        let physical = if shared.by_row { one_by_one(physical)? } else { physical };
+        let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
@@ -453,7 +471,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
     let physical = measured(shared, physical)?;
-    let physical = if shared.by_row { one_by_one(physical)? } else { physical };
+    let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

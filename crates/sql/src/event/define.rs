@@ -39,6 +39,7 @@ impl Session {
             self.state.note(there.code, there.message);
             return Ok(Outcome::ok());
         }
+        self.check_server_writable()?;
         let mut status = clauses.status.unwrap_or(EventStatus::Enabled);
         let preserve = clauses.preserve.unwrap_or(false);
         if self.is_past(&schedule) {
@@ -100,6 +101,7 @@ impl Session {
         let past = schedule.as_ref().is_some_and(|schedule| self.is_past(schedule));
         let database = self.state.instance.database().clone();
         let old = database.catalog().event(&schema, name).ok_or_else(|| errors::event_does_not_exist(name))?;
+        self.check_server_writable()?;
         // On a replica nobody has said who alters it.
         let definer = if self.replica.is_some() && alter.definer.is_none() { old.definer.clone() } else { self.definer_of(alter.definer.as_ref()) };
         if past && !clauses.preserve.unwrap_or(old.preserve) {
@@ -148,6 +150,9 @@ impl Session {
         let schema = self.event_schema(name)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
+        if database.catalog().event(&schema, &name.name).is_some() {
+            self.check_server_writable()?;
+        }
         match database.drop_event(&cx, (&schema, &name.name)).await {
             Ok(()) => {
                 self.state.instance.event_changes().notify_one();

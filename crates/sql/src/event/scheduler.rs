@@ -125,7 +125,9 @@ impl Scheduler {
                 Next::At(at) => self.begin(runs, def, at).await,
                 Next::Over => {
                     self.plan_at(&def, NEVER);
-                    runs.spawn(end(self.instance.clone(), def));
+                    if self.may_note() {
+                        runs.spawn(end(self.instance.clone(), def));
+                    }
                 }
             }
         }
@@ -170,11 +172,21 @@ impl Scheduler {
         self.queue.insert((def.schema.clone(), def.name.clone()), Planned { def: def.clone(), at });
     }
 
+    /// What becomes of events may be noted: `super_read_only` is OFF.
+    fn may_note(&self) -> bool {
+        !self.instance.globals().bool("super_read_only")
+    }
+
     /// The run that was due `at` that moment. That it runs is noted before it does: a server that falls over in it does not run it twice.
     async fn begin(&mut self, runs: &mut JoinSet<()>, def: Arc<EventDef>, at: i64) {
         // The clock may have been set back.
         let now = now().max(at);
         let next = next_run(&EventDef { last_executed: Some(now), ..EventDef::clone(&def) }, now);
+        if !self.may_note() {
+            self.plan_at(&def, if let Next::At(at) = next { at } else { NEVER });
+            runs.spawn(run(self.instance.clone(), def, false, self.stop.clone()));
+            return;
+        }
         // One that goes after its last run is the more surely gone for being known as such when the server starts again.
         let status = if next == Next::Over && def.preserve { EventStatus::Disabled } else { EventStatus::Enabled };
         match self.instance.database().note_event_run(&def, Some(now), status, PATIENCE).await {

@@ -55,6 +55,18 @@ impl AutoValues {
         })
     }
 
+    /// A row whose column has this value asks for a number.
+    pub fn is_asked(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            _ if self.zero_is_value => false,
+            Value::Int(0) | Value::UInt(0) => true,
+            Value::Float(f) => *f == 0.0,
+            Value::Double(d) => *d == 0.0,
+            _ => false,
+        }
+    }
+
     /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had
     /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
     pub fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {

@@ -160,6 +160,7 @@ impl Session {
         if !missing.is_empty() && !drop.if_exists {
             return Err(err(1051, format!("Unknown table '{}'", missing.join(","))).into());
         }
+        own.iter().try_for_each(|table| self.routines.check_droppable(table))?;
         own.into_iter().for_each(|table| self.remove_temporary_table(table));
         for name in missing {
             self.state.note(1051, format!("Unknown table '{name}'"));

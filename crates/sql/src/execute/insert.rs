@@ -17,7 +17,24 @@ use crate::expr;
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
+use crate::prepared::{OpenCursor, file_error};
 use crate::session::{AutoIncrementLocking, Executor, Session, error};
+
+/// The rows of a query that has run.
+enum Known {
+    Few(std::vec::IntoIter<Vec<Value>>),
+    Kept(OpenCursor),
+}
+
+impl Known {
+    /// The next row; `None` behind the last.
+    fn next(&mut self) -> Result<Option<Vec<Value>>, MySqlError> {
+        match self {
+            Known::Few(rows) => Ok(rows.next()),
+            Known::Kept(rows) => rows.next_row().map_err(|e| file_error(&e)),
+        }
+    }
+}
 
 impl Session {
     pub(crate) async fn insert(&mut self, ast: &ast::Insert) -> Result<Outcome, Failure> {
@@ -41,6 +58,7 @@ impl Session {
             _ => OnDuplicate::Error,
         };
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
+        inserter.in_order = self.routines.is_nested();
         inserter.target.check = bound.check.clone();
         inserter.target.triggers = self.table_triggers(&bound.table);
         self.note_triggers([&bound.table], || insert_tables(bound));
@@ -175,7 +193,7 @@ impl Session {
     pub(crate) async fn insert_rows_of(&mut self, inserter: &mut Inserter, query: &BoundQuery, columns: &[usize]) -> Result<(), Failure> {
         let copy = match self.state.config.executor {
             Executor::DataFusion => None,
-            _ if inserter.by_row => None,
+            _ if inserter.by_row || inserter.in_order => None,
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
@@ -194,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Rows of any query. Its rows are in memory first if it reads the table that is written.
+    /// Rows of any query. All of them are computed first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let query = &mut query.clone();
         // Who streams its rows serves no calls.
@@ -203,27 +221,28 @@ impl Session {
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
-        if !inserter.tells_first_inserted() && !inserter.by_row {
+        if !inserter.tells_first_inserted() && !inserter.by_row && !inserter.in_order {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let executor = self.state.config.executor;
         let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
-        let mut rows = Vec::new();
         // What triggers do comes between the rows, and needs the session.
-        let in_memory = if reads_target || inserter.by_row {
-            self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
-            true
+        let known = if reads_target || inserter.by_row || inserter.in_order {
+            Some(Known::Kept(self.keep_rows(query, fast.as_ref()).await?))
         } else {
-            self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.is_some()
+            let mut rows = Vec::new();
+            self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.map(|_| Known::Few(rows.into_iter()))
         };
         self.state.check_strict()?;
-        if in_memory {
-            if inserter.by_row {
-                return Box::pin(self.insert_query_by_row(inserter, late.as_ref(), rows)).await;
-            }
-            for values in rows {
-                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
+        if let Some(mut rows) = known {
+            while let Some(values) = rows.next()? {
+                let values = self.outputs(late.as_ref(), values);
+                if inserter.by_row {
+                    Box::pin(self.insert_query_row(inserter, values)).await?;
+                    continue;
+                }
+                let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
                     return Err(self.fail_behind(inserter, &mut batch, e).await);
                 }

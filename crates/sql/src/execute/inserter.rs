@@ -51,6 +51,8 @@ pub(crate) struct Inserter {
     pub unchanged: u64,
     /// Rows go to the table one by one, for triggers or functions that the session runs come with each.
     pub by_row: bool,
+    /// The statement is a part of another, and what it wrote stays if it fails (`session/nested.rs`): its rows go in in their order, up to the one that cannot.
+    pub in_order: bool,
     /// BEFORE triggers see them first.
     pub before: bool,
     /// Columns of which a warning has said that they have no default: with BEFORE triggers it is asked behind them.
@@ -129,6 +131,7 @@ impl Inserter {
             updated: 0,
             unchanged: 0,
             by_row,
+            in_order: false,
             before,
             default_told: vec![false; if before { table.columns().len() } else { 0 }],
             to_come: 0,
@@ -249,22 +252,15 @@ impl Inserter {
     /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for INSERT in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
-        let (column, zero_is_value) = (auto.column, auto.zero_is_value);
-        let wants = |value: &Value| match value {
-            Value::Null => true,
-            Value::Int(0) | Value::UInt(0) => !zero_is_value,
-            Value::Float(f) if *f == 0.0 => !zero_is_value,
-            Value::Double(d) if *d == 0.0 => !zero_is_value,
-            _ => false,
-        };
-        let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
+        let column = auto.column;
+        let mut needed = rows.iter().filter(|row| auto.is_asked(&row[column])).count() as u64;
         let batch = rows.len() as u64;
         let mut generated: Vec<(usize, u64)> = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
         let mut explicit = 0;
         for (i, row) in rows.iter_mut().enumerate() {
             let value = &mut row[column];
-            if !wants(value) {
+            if !auto.is_asked(value) {
                 self.last_explicit = match value {
                     Value::Int(n) => *n as u64,
                     Value::UInt(n) => *n,
@@ -309,6 +305,17 @@ impl Inserter {
             self.target.table.auto_increment().note_explicit(explicit)?;
         }
         Ok(generated)
+    }
+
+    /// Rows go to the table in bulk.
+    pub fn is_in_bulk(&self) -> bool {
+        self.bulk.is_some()
+    }
+
+    /// REPLACE of rows of which some bring their numbers, and this one is to be given one: it may be the last that there is (`leaves_bulk`).
+    pub fn may_take_last(&self, row: &[Value]) -> bool {
+        let asks = |auto: &AutoValues| self.columns.contains(&auto.column) && auto.is_asked(&row[auto.column]);
+        self.mode == OnDuplicate::Replace && self.auto.as_ref().is_some_and(asks)
     }
 
     /// REPLACE takes the place of any row, but not with a generated number: the last one that there is may be a row's already, and these rows go in by themselves.

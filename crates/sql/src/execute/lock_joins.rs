@@ -30,10 +30,23 @@ struct Leaf {
     columns: Vec<usize>,
     indexes: IndexChoice,
     lock: LockSpec,
-    /// Where its fields begin among those of the join.
+    /// Where its fields begin among those of all inputs of the join.
     start: usize,
-    /// What rows of it must satisfy, over the fields of the join.
+    /// What rows of it must satisfy to matter, over the fields of all inputs.
     conditions: Vec<Expr>,
+    /// It is on the inner side of an outer join, which has rows of NULLs in place of those that fail: nothing is asked of it above that.
+    is_inner: bool,
+}
+
+/// The inputs of a join.
+#[derive(Default)]
+struct Inputs {
+    /// The scans that lock.
+    leaves: Vec<Leaf>,
+    /// The ways to the others.
+    others: Vec<Vec<usize>>,
+    /// How many fields they have, all together.
+    width: usize,
 }
 
 impl Session {
@@ -52,8 +65,9 @@ impl Session {
     }
 
     async fn lock_join(&mut self, rel: &mut Rel) -> Result<(), MySqlError> {
-        let (mut waiting, mut others) = (Vec::new(), Vec::new());
-        collect(rel, &mut Vec::new(), 0, &[], &mut waiting, &mut others);
+        let mut inputs = Inputs::default();
+        inputs.collect(rel, &mut Vec::new());
+        let Inputs { leaves: mut waiting, others, .. } = inputs;
         let mut locked: Vec<Leaf> = Vec::new();
         while let Some((next, filter)) = self.next_to_lock(rel, &waiting, &locked)? {
             let leaf = waiting.swap_remove(next);
@@ -119,7 +133,7 @@ impl Session {
 }
 
 impl Leaf {
-    /// Its fields among those of the join.
+    /// Its fields among those of all inputs.
     fn fields(&self) -> Range<usize> {
         self.start..self.start + self.columns.len()
     }
@@ -130,7 +144,7 @@ impl Leaf {
     }
 }
 
-/// The values, but for NULLs, that locked rows have in a field of the join; their own fields begin at `start`.
+/// The values, but for NULLs, that locked rows have in a field; their own fields begin at `start`.
 fn values_of(rel: &Rel, field: &Expr, start: usize) -> Option<Vec<Value>> {
     let (RelKind::Values { rows }, Some(column)) = (&rel.kind, field.as_column()) else { return None };
     let values: Option<Vec<&Value>> = rows.iter().map(|row| row[column - start].as_literal()).collect();
@@ -142,10 +156,16 @@ fn at<'r>(rel: &'r mut Rel, path: &[usize]) -> &'r mut Rel {
     path.iter().fold(rel, |rel, &input| rel.inputs_mut().swap_remove(input))
 }
 
+/// A projection of columns alone, such as that which puts the sides of a RIGHT JOIN back in order.
+fn only_orders(exprs: &[Expr]) -> bool {
+    exprs.iter().all(|expr| expr.as_column().is_some())
+}
+
 fn is_join(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Join { .. } => true,
         RelKind::Filter { input, .. } => is_join(input),
+        RelKind::Project { input, exprs } => only_orders(exprs) && is_join(input),
         _ => false,
     }
 }
@@ -154,45 +174,75 @@ fn is_join(rel: &Rel) -> bool {
 fn locks_exclusively(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Scan { lock, .. } => lock.is_some_and(|lock| lock.exclusive),
-        RelKind::Join { .. } | RelKind::Filter { .. } => rel.inputs().into_iter().any(locks_exclusively),
+        RelKind::Project { exprs, .. } if !only_orders(exprs) => false,
+        RelKind::Join { .. } | RelKind::Filter { .. } | RelKind::Project { .. } => rel.inputs().into_iter().any(locks_exclusively),
         _ => false,
     }
 }
 
-/// The scans of a join that lock, with the conditions that a row of theirs must satisfy to matter, and the ways to its other inputs. `start`: where the fields of
-/// `rel` begin among those of the join. What is asked above an outer join is not asked of its inner side, which has rows of NULLs in place of those that fail.
-fn collect(rel: &Rel, path: &mut Vec<usize>, start: usize, conditions: &[Expr], leaves: &mut Vec<Leaf>, others: &mut Vec<Vec<usize>>) {
-    let of_join = |condition: &Expr| {
-        let mut condition = condition.clone();
-        condition.map_columns(&mut |column| column + start);
-        condition
-    };
-    let mut below = |input: usize, rel: &Rel, start: usize, conditions: &[Expr]| {
+impl Inputs {
+    /// Adds those of `rel`, to which `path` is the way. Returns which fields of all inputs its fields are.
+    fn collect(&mut self, rel: &Rel, path: &mut Vec<usize>) -> Vec<usize> {
+        match &rel.kind {
+            RelKind::Filter { input, predicate } => {
+                let first = self.leaves.len();
+                let fields = self.collect_below(input, 0, path);
+                self.ask(first, predicate.conjuncts(), &fields);
+                fields
+            }
+            RelKind::Project { input, exprs } if only_orders(exprs) => {
+                let fields = self.collect_below(input, 0, path);
+                exprs.iter().filter_map(Expr::as_column).map(|column| fields[column]).collect()
+            }
+            RelKind::Join { kind, left, right, on } => {
+                let first = self.leaves.len();
+                let mut fields = self.collect_below(left, 0, path);
+                let inner = self.leaves.len();
+                fields.extend(self.collect_below(right, 1, path));
+                let is_outer = *kind == JoinKind::Left;
+                self.ask(if is_outer { inner } else { first }, on.iter().flat_map(Expr::conjuncts), &fields);
+                self.leaves[inner..].iter_mut().for_each(|leaf| leaf.is_inner |= is_outer);
+                fields
+            }
+            RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } => {
+                self.leaves.push(Leaf {
+                    path: path.clone(),
+                    table: table.clone(),
+                    columns: columns.clone(),
+                    indexes: indexes.clone(),
+                    lock: *lock,
+                    start: self.width,
+                    conditions: Vec::new(),
+                    is_inner: false,
+                });
+                self.add_fields(columns.len())
+            }
+            _ => {
+                self.others.push(path.clone());
+                self.add_fields(rel.fields.len())
+            }
+        }
+    }
+
+    fn collect_below(&mut self, rel: &Rel, input: usize, path: &mut Vec<usize>) -> Vec<usize> {
         path.push(input);
-        collect(rel, path, start, conditions, leaves, others);
+        let fields = self.collect(rel, path);
         path.pop();
-    };
-    match &rel.kind {
-        RelKind::Filter { input, predicate } => {
-            let all: Vec<Expr> = conditions.iter().cloned().chain(predicate.conjuncts().iter().map(of_join)).collect();
-            below(0, input, start, &all);
+        fields
+    }
+
+    fn add_fields(&mut self, count: usize) -> Vec<usize> {
+        let start = self.width;
+        self.width += count;
+        (start..self.width).collect()
+    }
+
+    /// The scans from `first` on are asked these conditions, which are over `fields`.
+    fn ask<'e>(&mut self, first: usize, conditions: impl IntoIterator<Item = &'e Expr>, fields: &[usize]) {
+        for condition in conditions {
+            let mut condition = condition.clone();
+            condition.map_columns(&mut |column| fields[column]);
+            self.leaves[first..].iter_mut().filter(|leaf| !leaf.is_inner).for_each(|leaf| leaf.conditions.push(condition.clone()));
         }
-        RelKind::Join { kind, left, right, on } => {
-            let on: Vec<Expr> = on.iter().flat_map(Expr::conjuncts).map(of_join).collect();
-            let all = [conditions, &on[..]].concat();
-            let (of_left, of_right) = if *kind == JoinKind::Left { (conditions, &on[..]) } else { (&all[..], &all[..]) };
-            below(0, left, start, of_left);
-            below(1, right, start + left.fields.len(), of_right);
-        }
-        RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } => leaves.push(Leaf {
-            path: path.clone(),
-            table: table.clone(),
-            columns: columns.clone(),
-            indexes: indexes.clone(),
-            lock: *lock,
-            start,
-            conditions: conditions.to_vec(),
-        }),
-        _ => others.push(path.clone()),
     }
 }

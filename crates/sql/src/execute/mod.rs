@@ -175,9 +175,9 @@ pub(crate) fn refused_inside(statement: &Statement, kind: &str) -> Option<MySqlE
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
         Set(items) if items.iter().any(sets_autocommit) => errors::sp_cant_set_autocommit(),
         SetPassword { .. } => errors::sp_cant_set_autocommit(),
-        CreateTable(create) if create.temporary => error::not_supported(format!("CREATE TEMPORARY TABLE in a {kind}")),
-        DropTable(drop) if drop.temporary => error::not_supported(format!("DROP TEMPORARY TABLE in a {kind}")),
-        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) => error::not_supported(format!("savepoints in a {kind}")),
+        CreateTable(create) if create.temporary && kind == "function" => error::not_supported("CREATE TEMPORARY TABLE in a function"),
+        DropTable(drop) if drop.temporary && kind == "function" => error::not_supported("DROP TEMPORARY TABLE in a function"),
+        Savepoint(_) | RollbackTo(_) | ReleaseSavepoint(_) if kind == "function" => error::not_supported("savepoints in a function"),
         Begin { .. } | Commit { .. } | Rollback { .. } | Xa(_) | UnlockTables => errors::commit_not_allowed_in_sf_or_trg(),
         other if commits_first(other) => errors::commit_not_allowed_in_sf_or_trg(),
         _ => return None,
@@ -202,6 +202,16 @@ fn is_definition(statement: &Statement) -> bool {
     )
 }
 
+/// As in MySQL: a server that is read-only refuses these once it is known that they would change something.
+fn looks_first(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateEvent(_) | AlterEvent(_) => true,
+        DropProgram { kind, .. } => matches!(kind, StoredProgram::Event | StoredProgram::Procedure | StoredProgram::Function),
+        _ => false,
+    }
+}
+
 impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
@@ -217,7 +227,7 @@ impl Session {
         }
         if commits {
             let temporary = self.defines_temporary(statement);
-            if is_definition(statement) && !temporary {
+            if is_definition(statement) && !temporary && !looks_first(statement) {
                 self.check_server_writable()?;
             }
             // READ ONLY of the transaction that it ends is over then; that of the session is not.
@@ -285,6 +295,10 @@ impl Session {
             Statement::Rollback { chain, release } => self.end(false, *chain, *release).await,
             Statement::Savepoint(name) => {
                 self.savepoint(name);
+                Ok(Outcome::ok())
+            }
+            Statement::RollbackTo(name) if self.routines.is_nested() => {
+                self.rollback_nested_to(name)?;
                 Ok(Outcome::ok())
             }
             Statement::RollbackTo(name) => {

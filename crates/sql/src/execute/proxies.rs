@@ -1,4 +1,4 @@
-//! GRANT PROXY and REVOKE PROXY. What is granted is kept and shown; no plugin of ours lets a login act as another account.
+//! GRANT PROXY and REVOKE PROXY: whose logins act as another account (`Instance::proxied_account`).
 
 use highkey_table::{AccountName, Grants, Privileges};
 use highkey_types::{MySqlError, errors};

@@ -16,7 +16,7 @@ use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
-use crate::prepared::{CursorRows, file_error};
+use crate::prepared::{CursorRows, OpenCursor, file_error};
 use crate::routine::{FunctionCall, FunctionCalls, StoredFunction};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
@@ -188,7 +188,10 @@ impl Session {
         }
         if self.state.locks.has_tables() {
             for (table, write) in tables.tables.iter().filter(|(table, _)| !table.is_temporary()) {
-                self.state.locks.check_table(&table.def().schema, &table.def().name, *write)?;
+                let (schema, name) = (&table.def().schema, &table.def().name);
+                if !self.state.in_body || self.state.locks.check_table(schema, name, false).is_ok() {
+                    self.state.locks.check_table(schema, name, *write)?;
+                }
             }
         }
         if tables.tables.iter().any(|(table, write)| *write && table.is_temporary()) {
@@ -328,14 +331,7 @@ impl Session {
             return Box::pin(self.query_into(bound, fast, into)).await;
         }
         if let Some(id) = cursor {
-            let instance = &self.state.instance;
-            let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
-            match self.collect(bound, fast, &mut Destination::Sink(&mut rows)).await {
-                // Not the client's: the rows go to a file.
-                Err(Failure::Io(e)) => return Err(file_error(&e).into()),
-                collected => collected?,
-            };
-            let cursor = rows.open().map_err(|e| file_error(&e))?;
+            let cursor = self.keep_rows(bound, fast).await?;
             sink.columns(&answer::columns(&self.state, bound.fields()));
             self.prepared.open_cursor(id, cursor);
             return Ok(Outcome::Cursor);
@@ -353,6 +349,18 @@ impl Session {
             return Ok(rows);
         }
         self.collect_planned(bound, None, destination).await
+    }
+
+    /// Runs the query to its end; its rows wait in memory, or in a file if they are more than a few. Error 1114 beyond `highkey_temp_space_limit`.
+    pub(crate) async fn keep_rows(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<OpenCursor, Failure> {
+        let instance = &self.state.instance;
+        let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+        match self.collect(bound, fast, &mut Destination::Sink(&mut rows)).await {
+            // Not the client's: the rows go to a file.
+            Err(Failure::Io(e)) => return Err(file_error(&e).into()),
+            collected => collected?,
+        };
+        Ok(rows.open().map_err(|e| file_error(&e))?)
     }
 
     /// As `collect`, on DataFusion. `slot`: where its plan is kept.

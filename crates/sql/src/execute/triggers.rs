@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use highkey_table::{LockMode, LockWaitPolicy, OnDuplicate, Row, Table, TriggerEvent, TriggerTime};
-use highkey_types::Value;
+use highkey_types::{MySqlError, Value};
 
 use super::Failure;
 use super::inserter::Inserter;
-use super::late::Late;
 use super::query::BoundTables;
 use super::target::Target;
 use super::update::{Written, is_same};
@@ -104,13 +103,11 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn insert_query_by_row(&mut self, inserter: &mut Inserter, late: Option<&Late>, rows: Vec<Vec<Value>>) -> Result<(), Failure> {
-        for values in rows {
-            let made = self.outputs(late, values).and_then(|values| self.query_row(inserter, values));
-            let row = made.map_err(|e| inserter.failed(&mut self.state, e))?;
-            self.insert_with_triggers(inserter, row, false).await?;
-        }
-        Ok(())
+    /// The values of a query's row, if they could be computed, as a row of a table with triggers.
+    pub(super) async fn insert_query_row(&mut self, inserter: &mut Inserter, values: Result<Vec<Value>, MySqlError>) -> Result<(), Failure> {
+        let made = values.and_then(|values| self.query_row(inserter, values));
+        let row = made.map_err(|e| inserter.failed(&mut self.state, e))?;
+        self.insert_with_triggers(inserter, row, false).await
     }
 
     /// One row into the table, with what runs before and behind it. `exact` as for `write_rows`.

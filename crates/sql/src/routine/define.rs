@@ -137,6 +137,9 @@ impl Session {
         let schema = self.routine_schema(name)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
+        if database.catalog().routine(&schema, kind, &name.name).is_some() {
+            self.check_server_writable()?;
+        }
         match database.drop_routine(&cx, (kind, &schema, &name.name)).await {
             Ok(()) => Ok(Outcome::ok()),
             Err(e) if e.code == 1305 && if_exists => {

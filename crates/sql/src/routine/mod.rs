@@ -65,6 +65,14 @@ impl Routines {
         if self.running.iter().any(|running| running.kind == Some(RoutineKind::Function)) { "function" } else { "trigger" }
     }
 
+    /// Error 1137 if such a body drops a temporary table of the statements that it runs inside of.
+    pub fn check_droppable(&self, table: &Table) -> Result<(), MySqlError> {
+        if self.in_use.iter().any(|used| used.contains(&table.id())) {
+            return Err(errors::cant_reopen_table(&table.def().name));
+        }
+        Ok(())
+    }
+
     /// Error 1442 if a statement of such a body changes a table of the statements that it runs inside of.
     pub fn check_unused(&self, tables: &BoundTables) -> Result<(), MySqlError> {
         let is_used = |table: &Table| self.in_use.iter().any(|used| used.contains(&table.id()));

@@ -312,7 +312,8 @@ impl Session {
                         for (target, value, ty) in values {
                             self.assign_target(loaded, frame, target, value, &ty)?;
                         }
-                        Outcome::ok()
+                        // ROW_COUNT() stays.
+                        return Ok(next);
                     }
                     (_, Some(statement)) => {
                         self.set_locals(frame, &run.locals);
@@ -462,8 +463,8 @@ impl Session {
         if self.state.process.check().is_err() {
             return Err(error);
         }
-        // What ends the transaction ends the statement that the body runs inside of.
-        if self.routines.is_nested() && self.ends_transaction(&error) {
+        // As in MySQL a deadlock, and a wait for a lock that was in vain, end the statement that the body runs inside of.
+        if self.routines.is_nested() && !self.routines.settled && matches!(error.code, 1205 | 1213) {
             return Err(error);
         }
         let handler = handler_for(&loaded.program, loaded.program.steps[at].scope, &error, Level::Error);

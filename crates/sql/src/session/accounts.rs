@@ -30,6 +30,25 @@ pub fn find(database: &Arc<Database>, user: &str, host: &str) -> Option<Account>
         .map(|u| account(u))
 }
 
+/// The account that a user at a client host acts as by PROXY, which goes by the user's name, whatever account of that name has logged in. It must be there, and its host match the
+/// client too; of several the one with the most specific host. As MySQL has it, where of equals the one counts that was granted first: here the first by name.
+pub fn find_proxied(database: &Arc<Database>, user: &str, host: &str) -> Option<Account> {
+    if user.is_empty() {
+        return None;
+    }
+    let users = database.catalog().users();
+    let holders = users.iter().filter(|holder| holder.user == user && host_matches(&holder.host, host));
+    holders
+        .flat_map(|holder| holder.grants.proxied.iter().map(move |proxied| (specificity(&holder.host), proxied)))
+        .filter(|(_, proxied)| !proxied.user.is_empty() && host_matches(&proxied.host, host))
+        .filter_map(|(rank, proxied)| {
+            let found = users.iter().find(|other| other.user == proxied.user && other.host.eq_ignore_ascii_case(&proxied.host))?;
+            Some((rank, specificity(&found.host), found))
+        })
+        .min_by(|(a, b, found), (c, d, other)| (a, b, &found.user).cmp(&(c, d, &other.user)))
+        .map(|(_, _, found)| account(found))
+}
+
 /// Literal hosts first, then patterns by where their first wildcard is, `%` last.
 fn specificity(host: &str) -> usize {
     match host.find(['%', '_']) {

@@ -406,6 +406,14 @@ impl Instance {
         super::accounts::find(&self.database, user, host)
     }
 
+    /// The account that a client acts as who has logged in as `account`, if it is another one: PROXY has been granted to it, and `check_proxy_users` and
+    /// `mysql_native_password_proxy_users` are ON. The other plugin knows of no proxies.
+    pub fn proxied_account(&self, account: &Account, host: &str) -> Option<Account> {
+        let globals = self.globals();
+        let maps = account.plugin == "mysql_native_password" && globals.bool("check_proxy_users") && globals.bool("mysql_native_password_proxy_users");
+        if maps { super::accounts::find_proxied(&self.database, &account.user, host) } else { None }
+    }
+
     /// Creates root@localhost without a password if there is no account at all. True while root has no password, so that the server can warn.
     pub async fn bootstrap_root(&self) -> Result<bool, MySqlError> {
         super::accounts::bootstrap_root(&self.database).await

@@ -101,6 +101,8 @@ pub struct ClientInfo {
     /// CURRENT_USER(): the account that matched.
     pub account_user: String,
     pub account_host: String,
+    /// The account that has logged in, `'user'@'host'`, if it acts as another one (PROXY).
+    pub proxy_user: Option<String>,
     /// No account: the server's own work, which may do everything.
     pub unrestricted: bool,
     /// Until it has another password it may run nothing but what gives it one, and SET.
@@ -380,6 +382,7 @@ impl Session {
         // A panic has left them where they were.
         self.leave_routines(0);
         self.routines.in_use.clear();
+        self.state.in_body = false;
         let answer = match outcome {
             Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
                 Ok(()) => Ok(outcome),
@@ -511,7 +514,10 @@ impl Session {
                 sink.end(summary);
             }
             Outcome::Done { affected, last_insert_id, info } => {
-                self.state.row_count = affected as i64;
+                // GET DIAGNOSTICS leaves it as it is.
+                if !self.about_conditions {
+                    self.state.row_count = affected as i64;
+                }
                 summary.affected_rows = affected;
                 summary.last_insert_id = last_insert_id;
                 summary.info = info;

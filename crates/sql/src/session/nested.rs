@@ -1,16 +1,16 @@
-//! Bodies that run inside of a statement. What they do is a part of it: their statements have savepoints of their own, but the statement's transaction, clock
+//! Bodies that run inside of a statement. What they do is a part of it: they have savepoints of their own, but the statement's transaction, clock
 //! and view of the data. What the statement has begun, and what it will tell, is put aside meanwhile.
 
 use std::sync::Arc;
 
-use highkey_table::{StatementSavepoint, TableId};
-use highkey_types::{Str, Value};
+use highkey_table::{Savepoints, StatementSavepoint, TableId};
+use highkey_types::{MySqlError, Str, Value};
 
 use super::admission::Admission;
 use super::diagnostics::Diagnostics;
 use super::set_var::Unhinted;
 use super::state::Changing;
-use super::{Instance, Session};
+use super::{Instance, Session, StatusCounter, error};
 use crate::execute::Failure;
 use crate::measure::Profile;
 use crate::plan::ExprType;
@@ -22,6 +22,7 @@ pub(crate) struct Outer {
     param_types: Vec<ExprType>,
     declared_types: Vec<ExprType>,
     bind_params: bool,
+    in_body: bool,
     diagnostics: Diagnostics,
     changing: Changing,
     last_insert_id: u64,
@@ -34,6 +35,7 @@ pub(crate) struct Outer {
     profile: Option<Profile>,
     unhinted: Unhinted,
     savepoint: Option<StatementSavepoint>,
+    savepoints: Savepoints,
     tables: Arc<[TableId]>,
 }
 
@@ -41,6 +43,7 @@ impl Session {
     /// From here on a body runs, until `end_nested`. The tables of the statement (`Routines::tables`) are not to be changed by it.
     pub(crate) fn begin_nested(&mut self) -> Outer {
         self.routines.in_use.push(self.routines.tables.clone());
+        let savepoints = self.exchange_savepoints(Savepoints::default());
         let state = &mut self.state;
         Outer {
             text: self.statement_text.clone(),
@@ -48,6 +51,7 @@ impl Session {
             param_types: std::mem::take(&mut state.param_types),
             declared_types: std::mem::take(&mut state.declared_types),
             bind_params: std::mem::take(&mut state.bind_params),
+            in_body: std::mem::replace(&mut state.in_body, true),
             diagnostics: std::mem::take(&mut state.diagnostics),
             changing: state.put_aside(),
             last_insert_id: state.last_insert_id,
@@ -60,6 +64,7 @@ impl Session {
             profile: self.profile.take(),
             unhinted: std::mem::take(&mut self.unhinted),
             savepoint: self.transaction.statement.take(),
+            savepoints,
             tables: self.routines.tables.clone(),
         }
     }
@@ -74,11 +79,13 @@ impl Session {
         self.profile = outer.profile;
         self.unhinted = outer.unhinted;
         self.transaction.statement = outer.savepoint;
+        self.exchange_savepoints(outer.savepoints);
         let state = &mut self.state;
         state.params = outer.params;
         state.param_types = outer.param_types;
         state.declared_types = outer.declared_types;
         state.bind_params = outer.bind_params;
+        state.in_body = outer.in_body;
         state.take_up(outer.changing);
         state.last_insert_id = outer.last_insert_id;
         state.explicit_insert_id = outer.explicit_insert_id;
@@ -88,6 +95,22 @@ impl Session {
         if !failed {
             state.diagnostics = outer.diagnostics;
             self.routines.settled = false;
+        }
+    }
+
+    /// The savepoints that names mean from here on; those that they meant before.
+    fn exchange_savepoints(&mut self, savepoints: Savepoints) -> Savepoints {
+        self.transaction.current.as_mut().map_or_else(Savepoints::default, |txn| txn.exchange_savepoints(savepoints))
+    }
+
+    /// ROLLBACK TO in such a body. Error 1305 of a savepoint that is not the body's own.
+    pub(crate) fn rollback_nested_to(&mut self, name: &str) -> Result<(), Failure> {
+        match &mut self.transaction.current {
+            Some(txn) if txn.has_savepoint(name) => {
+                self.state.count(StatusCounter::HandlerSavepointRollback, 1);
+                txn.rollback_to(name).map_err(Failure::Panic)
+            }
+            _ => Err(error::savepoint_missing(name).into()),
         }
     }
 
@@ -103,18 +126,25 @@ impl Session {
         self.routines.settled = false;
     }
 
-    /// The closing bracket: undoes what a failed step has done. Whether the error ends the transaction is the statement's matter.
+    /// The closing bracket. As in MySQL what a failed step has done before stays done: it goes with the statement that it is a part of, if that fails, too. A step that may
+    /// have ended within a row is undone. Whether the error ends the transaction is the statement's matter.
     pub(crate) fn end_nested_step(&mut self, done: Result<usize, Failure>) -> Result<usize, Failure> {
         let savepoint = self.transaction.statement.take();
         let e = match done {
             Err(Failure::Sql(e)) => self.name_interruption(e),
             other => return other,
         };
-        if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current)
+        if ends_within_row(&e)
+            && let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current)
             && let Err(half_done) = txn.rollback_to_statement(&savepoint)
         {
             return Err(Failure::Panic(half_done));
         }
         Err(Failure::Sql(e))
     }
+}
+
+/// The storage engine's own errors may come between a row and its index entries. The others come before a row or behind it, but for those that no handler takes.
+fn ends_within_row(e: &MySqlError) -> bool {
+    matches!(e.code, 1030 | 1071 | 1114 | 1118 | 1197 | 1712 | 1815)
 }

@@ -53,6 +53,8 @@ pub struct SessionState {
     pub found_rows: u64,
     /// What the last LOCK TABLES has named; it holds as long as `locks.has_tables()`.
     pub locked_names: Vec<LockedName>,
+    /// What runs is a body inside of a statement, which may use tables that LOCK TABLES has not named.
+    pub in_body: bool,
     pub temporary: TemporaryTables,
     pub row_count: i64,
     /// Parameters of the running prepared statement.
@@ -150,6 +152,7 @@ impl SessionState {
             next_insert_id: None,
             found_rows: 0,
             locked_names: Vec::new(),
+            in_body: false,
             temporary: TemporaryTables::default(),
             row_count: 0,
             params: Vec::new(),
@@ -488,6 +491,9 @@ impl SessionState {
             "error_count" => Value::UInt(self.diagnostics.previous_counts().1),
             "pseudo_thread_id" => Value::UInt(self.pseudo_thread_id()),
             "timestamp" => Value::Double(self.now_micros as f64 / 1e6),
+            "proxy_user" => self.client.proxy_user.as_deref().map_or(Value::Null, Value::text),
+            // No plugin here knows users by other names than the server does.
+            "external_user" => Value::Null,
             _ => return None,
         })
     }
@@ -546,7 +552,7 @@ impl BindContext for SessionState {
         }
         let mut names = self.locked_names.iter().filter(|locked| *locked.table.0 == *schema && *locked.table.1 == *name).peekable();
         // What views read, and what has been renamed since, is locked under any name.
-        let any = names.peek().is_none() && self.locks.check_table(schema, name, false).is_ok();
+        let any = names.peek().is_none() && (self.in_body || self.locks.check_table(schema, name, false).is_ok());
         match names.find(|locked| *locked.alias == *alias) {
             Some(locked) if write && !locked.write => Err(highkey_types::errors::table_not_locked_for_write(alias)),
             None if !any => Err(highkey_types::errors::table_not_locked(alias)),

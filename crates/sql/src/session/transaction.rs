@@ -286,7 +286,7 @@ impl Session {
     }
 
     /// The error of a statement takes the whole transaction with it.
-    pub(crate) fn ends_transaction(&self, e: &MySqlError) -> bool {
+    fn ends_transaction(&self, e: &MySqlError) -> bool {
         !self.routines.settled && (e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout))
     }
 
@@ -414,8 +414,8 @@ impl Session {
     }
 
     pub(crate) fn savepoint(&mut self, name: &str) {
-        // In autocommit mode outside of a transaction a savepoint ends with its statement.
-        if self.transaction.explicit || !self.state.config.autocommit {
+        // In autocommit mode outside of a transaction a savepoint ends with its statement: a body's, with the one that it runs inside of.
+        if self.transaction.explicit || !self.state.config.autocommit || self.routines.is_nested() {
             self.state.count(StatusCounter::HandlerSavepoint, 1);
             self.txn().savepoint(name);
         }

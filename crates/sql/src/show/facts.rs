@@ -182,6 +182,7 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
             Scope::SessionOnly => match state.session_only(definition.name) {
                 Some(Value::UInt(n)) => Some(n.to_string()),
                 Some(Value::Double(d)) => Some(format!("{d:.6}")),
+                Some(Value::Text(text)) => Some(text.to_string()),
                 _ => variables::show(id, state.variables.get(id)),
             },
             Scope::Both if !global => variables::show(id, state.variables.get(id)),
@@ -366,6 +367,10 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_history_list_length", stats.history_length),
         ("Highkey_open_transactions", stats.open_transactions),
         ("Highkey_records_purged", stats.records_purged),
+        ("Highkey_purge_disk_bytes", stats.purge_scratch_bytes),
+        ("Highkey_versions", stats.versions),
+        ("Highkey_version_memory_bytes", stats.version_bytes),
+        ("Highkey_version_disk_bytes", stats.version_scratch_bytes),
         ("Highkey_page_splits", stats.splits),
         ("Innodb_os_log_written", stats.counter("log_bytes")),
         ("Innodb_os_log_fsyncs", stats.counter("log_fsyncs")),

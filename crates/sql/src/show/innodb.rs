@@ -53,6 +53,8 @@ pub(super) fn monitor(state: &SessionState) -> Result<String, MySqlError> {
     let _ = writeln!(text, "Trx id counter {}", stats.next_txn_id);
     let _ = writeln!(text, "Purge done for trx's n:o < {} undo n:o < 0 state: running{idle}", stats.purged_txn_id);
     let _ = writeln!(text, "History list length {}", stats.history_length);
+    let _ = writeln!(text, "Purge queue on disk: {} bytes", stats.purge_scratch_bytes);
+    let _ = writeln!(text, "Older versions of rows: {}, {} on disk; {} bytes in memory, {} bytes on disk", stats.versions, stats.versions_spilled, stats.version_bytes, stats.version_scratch_bytes);
     text += "LIST OF TRANSACTIONS FOR EACH SESSION:\n";
     text += &information_schema::transactions_text(instance)?;
 

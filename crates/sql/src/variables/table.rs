@@ -58,6 +58,7 @@ variables! {
     "character_set_system" Global Text, "utf8mb3", false, Fact;
     "character_sets_dir" Global Text, "", false, Fact;
     "check_constraint_checks" Both Bool, "ON", true, Ignored;
+    "check_proxy_users" Global Bool, "OFF", true, Real;
     "collation_connection" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
     "collation_database" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
     "collation_server" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
@@ -84,6 +85,7 @@ variables! {
     "event_scheduler" Global Enum(&["OFF", "ON", "DISABLED"]), "ON", true, Real;
     "expire_logs_days" Global UInt(0, 99), "0", true, Ignored;
     "explicit_defaults_for_timestamp" Both Bool, "ON", true, Fact;
+    "external_user" SessionOnly NullableText, "", false, Real;
     "flush" Global Bool, "OFF", true, Ignored;
     "flush_time" Global UInt(0, YEAR), "0", true, Ignored;
     "force_parallel_execute" Both Bool, "ON", true, Real;
@@ -272,6 +274,7 @@ variables! {
     "max_write_lock_count" Global UInt(1, U64), "18446744073709551615", true, Ignored;
     "min_examined_row_limit" Both UInt(0, U64), "0", true, Ignored;
     "myisam_sort_buffer_size" Both UInt(4096, U64), "8388608", true, Ignored;
+    "mysql_native_password_proxy_users" Global Bool, "OFF", true, Real;
     "net_buffer_length" Both UInt(1024, 1_048_576), "16384", true, Real;
     "net_read_timeout" Both UInt(1, YEAR), "30", true, Real;
     "net_retry_count" Both UInt(1, U64), "10", true, Ignored;
@@ -304,6 +307,7 @@ variables! {
     "profiling" Both Bool, "OFF", true, Ignored;
     "progress_report_time" Both UInt(0, U32), "5", true, Real;
     "protocol_version" Global UInt(10, 10), "10", false, Fact;
+    "proxy_user" SessionOnly NullableText, "", false, Real;
     "pseudo_slave_mode" SessionOnly Bool, "OFF", true, Real;
     "pseudo_thread_id" SessionOnly UInt(0, U64), "0", true, Real;
     "query_alloc_block_size" Both UInt(1024, U32), "8192", true, Ignored;
@@ -342,6 +346,7 @@ variables! {
     "session_track_state_change" Both Bool, "OFF", true, Ignored;
     "session_track_system_variables" Both NullableText, "time_zone,autocommit,character_set_client,character_set_results,character_set_connection", true, Ignored;
     "session_track_transaction_info" Both Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF", true, Ignored;
+    "sha256_password_proxy_users" Global Bool, "OFF", true, Ignored;
     "show_create_table_verbosity" Both Bool, "OFF", true, Ignored;
     "show_gipk_in_create_table_and_information_schema" Both Bool, "ON", true, Real;
     "show_old_temporals" Both Bool, "OFF", true, Ignored;

@@ -51,6 +51,11 @@ impl PurgeSpace {
         self.memory.load(Ordering::Relaxed) > self.budget
     }
 
+    /// Bytes of all its files.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.scratch.len()
+    }
+
     pub fn write(&self, bytes: &[u8]) -> Result<Written> {
         let written = self.append(bytes);
         self.note(written.as_ref().err());

@@ -113,6 +113,14 @@ fn is_null_unless_given(def: &ColumnDef) -> bool {
     def.nullable && matches!(def.default, ColumnDefault::None | ColumnDefault::Dropped | ColumnDefault::Literal(Value::Null))
 }
 
+/// IGNORE may leave out rows for other reasons than the numbers that they are given (another unique key, no parent): the next rows are given these.
+fn gives_numbers_again(bound: &BoundLoad, inserter: &Inserter) -> bool {
+    let table = &bound.table;
+    let given = table.auto_increment_column().is_none_or(|column| inserter.given_columns().contains(&column));
+    let meets_others = || (0..table.indexes().len()).any(|index| table.indexes()[index].is_unique() && !table.begins_with_number(index));
+    inserter.ignore && !given && (meets_others() || !table.def().foreign_keys.is_empty())
+}
+
 /// The columns among the targets.
 fn columns_of(bound: &BoundLoad) -> impl Iterator<Item = usize> {
     bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None })
@@ -191,7 +199,7 @@ impl Session {
         }
         inserter.open_ended = true;
         self.lock_auto_increment(&mut inserter).await?;
-        if !inserter.by_row {
+        if !inserter.by_row && !gives_numbers_again(bound, &inserter) {
             self.begin_bulk(&mut inserter)?;
         }
         match block_plan(bound, charset, &inserter).filter(|_| !inserter.by_row) {
@@ -282,7 +290,7 @@ impl Session {
                 };
                 for mut line in declined {
                     copy_until(&mut rows, inserter, line.at)?;
-                    self.convert_line(bound, charset, inserter, &mut line.fields, &mut rows)?;
+                    self.convert_line(bound, charset, inserter, &mut line.fields, &mut rows).await?;
                 }
                 copy_until(&mut rows, inserter, encoded.len())?;
                 bound.table.prepare_rows(rows)
@@ -325,7 +333,7 @@ impl Session {
                     let row = self.load_row(bound, charset, inserter, &mut fields)?;
                     Box::pin(self.insert_with_triggers(inserter, row, false)).await?;
                 } else {
-                    self.convert_line(bound, charset, inserter, &mut fields, &mut rows)?;
+                    self.convert_line(bound, charset, inserter, &mut fields, &mut rows).await?;
                 }
                 if rows.byte_len() >= BULK_CHUNK_BYTES {
                     self.state.process.check()?;
@@ -348,17 +356,26 @@ impl Session {
     }
 
     /// One line the long way: converted with warnings and errors, numbered, encoded.
-    fn convert_line(
+    async fn convert_line(
         &mut self,
         bound: &BoundLoad,
         charset: Charset,
         inserter: &mut Inserter,
         fields: &mut Vec<FieldText>,
         rows: &mut EncodedRows,
-    ) -> Result<(), MySqlError> {
+    ) -> Result<(), Failure> {
         let mut row = self.load_row(bound, charset, inserter, fields)?;
         if !inserter.finish_row(&mut self.state, &mut row)? {
             return Ok(());
+        }
+        if !inserter.is_in_bulk() {
+            return Box::pin(self.write_rows(inserter, &mut vec![row], false)).await;
+        }
+        if inserter.may_take_last(&row) {
+            // Behind the rows before it, and before those behind it.
+            self.add_prepared(inserter, bound.table.prepare_rows(std::mem::take(rows))).await?;
+            Box::pin(self.write_rows(inserter, &mut vec![row], false)).await?;
+            return self.flush_bulk(inserter, 0).await;
         }
         let mut row = [row];
         let generated = inserter.number(&mut self.state, &mut row, false)?;

@@ -248,3 +248,41 @@ async fn definitions_and_drops_are_told_to_the_binary_log() {
     assert!(told[4].starts_with(&format!("CREATE {definer}.`once` ON SCHEDULE AT ")), "{}", told[4]);
     assert_eq!(told[5..], ["DROP EVENT IF EXISTS `d`.`once`"]);
 }
+
+/// As MySQL 8.0.12 has it.
+#[tokio::test]
+async fn read_only_servers_run_events_and_refuse_changes_of_them() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE r (who VARCHAR(10))").await;
+    c.ok("CREATE USER ev").await;
+    c.ok("GRANT ALL ON d.* TO ev").await;
+    c.ok("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO INSERT INTO r VALUES ('e')").await;
+    c.ok("SET GLOBAL read_only = ON").await;
+    let scheduler = Scheduler::start(&server);
+    c.ok("CREATE DEFINER = ev EVENT theirs ON SCHEDULE AT NOW() DO INSERT INTO r VALUES ('theirs')").await;
+    c.ok("CREATE EVENT ours ON SCHEDULE AT NOW() DO INSERT INTO r VALUES ('ours')").await;
+    until(&mut c, EVENTS, "1").await;
+    assert_eq!(c.rows("SELECT DISTINCT who FROM r WHERE who <> 'e'").await, table("ours"));
+    c.ok("CREATE EVENT once ON SCHEDULE AT NOW() + INTERVAL 2 SECOND ON COMPLETION PRESERVE DO SET GLOBAL wait_timeout = 1111").await;
+    c.ok("SET GLOBAL super_read_only = ON").await;
+    for (statement, code) in [
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO SELECT 1", 1537),
+        ("CREATE EVENT nope.e ON SCHEDULE EVERY 1 HOUR DO SELECT 1", 1049),
+        ("CREATE EVENT f ON SCHEDULE EVERY -1 HOUR DO SELECT 1", 1542),
+        ("CREATE EVENT f ON SCHEDULE EVERY 1 HOUR DO SELECT 1", 1290),
+        ("ALTER EVENT f DISABLE", 1539),
+        ("ALTER EVENT e RENAME TO e", 1551),
+        ("ALTER EVENT e DISABLE", 1290),
+        ("DROP EVENT f", 1539),
+        ("DROP EVENT e", 1290),
+        ("DROP PROCEDURE f", 1305),
+    ] {
+        assert_eq!(c.error(statement).await.0, code, "{statement}");
+    }
+    c.ok("CREATE EVENT IF NOT EXISTS e ON SCHEDULE EVERY 1 HOUR DO SELECT 1").await;
+    c.ok("DROP EVENT IF EXISTS f").await;
+    until(&mut c, "SELECT @@GLOBAL.wait_timeout", "1111").await;
+    assert_eq!(c.rows("SELECT STATUS, LAST_EXECUTED IS NULL FROM information_schema.EVENTS WHERE EVENT_NAME = 'once'").await, table("ENABLED 1"));
+    scheduler.stop().await;
+}

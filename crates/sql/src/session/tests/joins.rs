@@ -1,6 +1,6 @@
 //! Joins by index: loops on the fast path, and scans under DataFusion that read the keys of a build side only.
 
-use super::{Client, Server};
+use super::{Answer, Client, Server, table};
 
 /// `big` has 40,000 rows, eight to a key; `few` has keys that it has, keys that it cannot have, one of them twice, and NULL.
 async fn filled(server: &Server) -> Client {
@@ -351,6 +351,32 @@ async fn rows_that_statements_lock_are_rows_read() {
         }
     }
     assert_eq!(answer(&mut c, "SELECT v FROM t WHERE id = 1 FOR UPDATE").await.1, 1);
+}
+
+/// The sides of a RIGHT JOIN are locked as those of the LEFT JOIN that it is: as MySQL 8.0.12 does.
+#[tokio::test]
+async fn a_right_join_locks_what_it_needs() {
+    let server = Server::new();
+    let (mut c, mut other) = (server.client().await, server.client().await);
+    c.ok("CREATE TABLE a (id INT PRIMARY KEY, v INT)").await;
+    c.ok("CREATE TABLE b (id INT PRIMARY KEY, a_id INT, w INT, KEY (a_id))").await;
+    c.ok("CREATE TABLE d (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO a VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)").await;
+    c.ok("INSERT INTO b VALUES (10, 1, 1), (20, 2, 2), (30, 3, 3), (40, 4, 4)").await;
+    c.ok("INSERT INTO d VALUES (2), (3), (7)").await;
+    for (join, row) in [
+        ("b RIGHT JOIN a ON b.a_id = a.id WHERE a.id = 2", "20 2 2 2 2"),
+        ("b RIGHT JOIN a ON b.a_id = a.id RIGHT JOIN d ON d.id = a.id WHERE d.id = 2", "20 2 2 2 2 2"),
+        ("d LEFT JOIN (b RIGHT JOIN a ON b.a_id = a.id) ON d.id = a.id WHERE d.id = 2", "2 20 2 2 2 2"),
+    ] {
+        c.ok("BEGIN").await;
+        assert_eq!(c.rows(&format!("SELECT * FROM {join} FOR UPDATE")).await, table(row), "{join}");
+        for (wanted, is_free) in [("a WHERE id = 2", false), ("a WHERE id = 3", true), ("b WHERE id = 20", false), ("b WHERE id = 40", true), ("d WHERE id = 7", true)] {
+            let found = other.run(&format!("SELECT id FROM {wanted} FOR UPDATE NOWAIT")).await;
+            assert_eq!(matches!(found, Answer::Rows { .. }), is_free, "{wanted} beside {join}: {found:?}");
+        }
+        c.ok("ROLLBACK").await;
+    }
 }
 
 #[tokio::test]

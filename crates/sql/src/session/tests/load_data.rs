@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_types::{MySqlError, Value};
 
-use super::{Column, LocalInfile, ResultSink, Server};
+use super::{Answer, Client, Collector, Column, LocalInfile, ResultSink, Server, table};
 
 /// Sends the beginning of its file, and then nothing.
 struct Silent(Option<Bytes>);
@@ -77,4 +77,42 @@ async fn a_file_without_the_terminator_is_refused() {
         };
         assert_eq!(c.value("SELECT COUNT(*) FROM t").await, expected, "{rest}");
     }
+}
+
+async fn load(c: &mut Client, how: &str, file: &[u8]) -> Answer {
+    let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
+    c.session.execute(format!("LOAD DATA LOCAL INFILE 'x' {how}").as_bytes(), &mut sink).await.unwrap();
+    sink.answers.remove(0)
+}
+
+/// As MySQL 8.0.12 numbers them.
+#[tokio::test]
+async fn the_number_of_a_line_that_is_left_out_goes_to_the_next() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, k INT UNIQUE, v VARCHAR(5))").await;
+    c.ok("INSERT INTO t (k, v) VALUES (5, 'old')").await;
+    load(&mut c, "IGNORE INTO TABLE t (k, v)", b"1\ta\n5\tdup\n2\tb\n1\tdup2\n3\tc\n").await;
+    let said: Vec<String> = c.rows("SHOW WARNINGS").await.into_iter().map(|row| row[2].clone()).collect();
+    assert_eq!(said, ["Duplicate entry '5' for key 'k'", "Duplicate entry '1' for key 'k'"]);
+    assert_eq!(c.rows("SELECT * FROM t ORDER BY id").await, table("1 5 old|2 1 a|3 2 b|4 3 c"));
+    assert_eq!(c.value("SELECT LAST_INSERT_ID()").await, "2");
+    c.ok("INSERT INTO t (k) VALUES (6)").await;
+    assert_eq!(c.value("SELECT MAX(id) FROM t").await, "5");
+}
+
+/// A number that there is none behind may be a row's already: that row stays.
+#[tokio::test]
+async fn replacing_lines_do_not_take_the_last_number_of_a_row() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id TINYINT AUTO_INCREMENT PRIMARY KEY, k INT, v VARCHAR(5))").await;
+    c.ok("INSERT INTO t VALUES (127, 1, 'x')").await;
+    let answer = load(&mut c, "REPLACE INTO TABLE t (id, k, v)", b"5\t5\tfive\n\\N\t2\ta\n").await;
+    assert!(matches!(&answer, Answer::Error(e) if e.code == 1062), "{answer:?}");
+    assert_eq!(c.rows("SELECT * FROM t").await, table("127 1 x"));
+    c.ok("DELETE FROM t").await;
+    c.ok("ALTER TABLE t AUTO_INCREMENT = 1").await;
+    load(&mut c, "REPLACE INTO TABLE t (id, k, v)", b"5\t5\tfive\n\\N\t2\ta\n5\t6\tsix\n\\N\t3\tb\n").await;
+    assert_eq!(c.rows("SELECT * FROM t ORDER BY id").await, table("5 6 six|6 2 a|7 3 b"));
 }

@@ -9,6 +9,7 @@ mod ddl;
 mod depth;
 mod event_runs;
 mod explain;
+mod failures;
 mod dml;
 mod foreign_keys;
 mod histograms;

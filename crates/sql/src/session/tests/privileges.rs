@@ -498,3 +498,52 @@ fn passwords_are_shown_to_nobody() {
         assert_eq!(crate::execute::masked(&parsed.statement), shown, "{sql}");
     }
 }
+
+/// As MySQL 8.0.12 has it, but for accounts whose hosts are equals.
+#[tokio::test]
+async fn logins_act_as_other_accounts_by_proxy() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    let acts_as = |host: &str| {
+        let login = server.instance.account("prox", host).unwrap();
+        server.instance.proxied_account(&login, host).map(|account| format!("{}@{}", account.user, account.host))
+    };
+    for statement in [
+        "CREATE USER prox IDENTIFIED WITH mysql_native_password BY 'p', zzz, mmm@localhost, kkk@'127.0.0.%', far@'10.0.0.1'",
+        "GRANT PROXY ON zzz TO prox",
+        "GRANT PROXY ON gone TO prox",
+        "GRANT PROXY ON far@'10.0.0.1' TO prox",
+    ] {
+        root.ok(statement).await;
+    }
+    assert_eq!(acts_as("127.0.0.1"), None);
+    root.ok("SET GLOBAL check_proxy_users = ON").await;
+    assert_eq!(acts_as("127.0.0.1"), None);
+    root.ok("SET GLOBAL mysql_native_password_proxy_users = ON").await;
+    assert_eq!(acts_as("127.0.0.1").unwrap(), "zzz@%");
+    root.ok("GRANT PROXY ON kkk@'127.0.0.%' TO prox").await;
+    assert_eq!(acts_as("127.0.0.1").unwrap(), "kkk@127.0.0.%");
+    assert_eq!(acts_as("10.0.0.2").unwrap(), "zzz@%");
+    root.ok("GRANT PROXY ON mmm@localhost TO prox").await;
+    assert_eq!(acts_as("127.0.0.1").unwrap(), "mmm@localhost");
+    // It goes by the user's name.
+    root.ok("CREATE USER prox@'127.0.0.1' IDENTIFIED WITH mysql_native_password BY 'p'").await;
+    assert_eq!(acts_as("127.0.0.1").unwrap(), "mmm@localhost");
+    root.ok("ALTER USER prox@'127.0.0.1' IDENTIFIED WITH caching_sha2_password BY 'p'").await;
+    assert_eq!(acts_as("127.0.0.1"), None);
+    assert_eq!(root.rows("SELECT @@proxy_user, @@external_user").await, table("NULL NULL"));
+    assert_eq!(root.error("SET proxy_user = 'x'").await.0, 1238);
+    let client = ClientInfo {
+        connection_id: server.instance.next_connection_id(),
+        collation: 255,
+        user: "prox".into(),
+        client_host: "localhost".into(),
+        account_user: "zzz".into(),
+        account_host: "%".into(),
+        proxy_user: Some("'prox'@'%'".into()),
+        ..ClientInfo::default()
+    };
+    let mut c = Client { session: Session::new(server.instance.clone(), client) };
+    assert_eq!(c.rows("SELECT USER(), CURRENT_USER(), @@proxy_user").await, table("prox@localhost zzz@% 'prox'@'%'"));
+    assert_eq!(c.value("SHOW GRANTS").await, "GRANT USAGE ON *.* TO `zzz`@`%`");
+}

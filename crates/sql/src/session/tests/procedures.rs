@@ -269,3 +269,17 @@ async fn what_is_listed_is_filtered_by_the_routines_name() {
     assert_eq!(client.rows("SHOW PROCEDURE STATUS WHERE Db = 'd'").await.len(), 2);
     assert!(client.rows("SHOW FUNCTION STATUS").await.is_empty());
 }
+
+/// As MySQL 8.0.12 has it.
+#[tokio::test]
+async fn get_diagnostics_leaves_row_count_as_it_is() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE l (a INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO l VALUES (1), (2)").await;
+    c.ok("GET DIAGNOSTICS @x = NUMBER, @y = ROW_COUNT").await;
+    assert_eq!(c.rows("SELECT ROW_COUNT(), @x, @y").await, table("2 0 2"));
+    c.error("INSERT INTO l VALUES (2)").await;
+    c.ok("GET DIAGNOSTICS CONDITION 1 @e = MYSQL_ERRNO").await;
+    assert_eq!(c.rows("SELECT ROW_COUNT(), @e").await, table("-1 1062"));
+}

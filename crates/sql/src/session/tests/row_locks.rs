@@ -167,6 +167,8 @@ async fn the_monitor_speaks_as_innodbs() {
         "\nTrx id counter ",
         "\nPurge done for trx's n:o < ",
         "\nHistory list length ",
+        "\nPurge queue on disk: ",
+        "\nOlder versions of rows: ",
         "\nLIST OF TRANSACTIONS FOR EACH SESSION:\n---TRANSACTION ",
         held.as_str(),
         "\nLOCK WAIT ",

@@ -94,7 +94,7 @@ fn what_purge_has_to_do_goes_to_disk_and_is_done() {
         commit(txn);
     }
     engine.background_step().unwrap();
-    assert!(lists() > 0);
+    assert!(lists() > 0 && engine.stats().purge_scratch_bytes > 0);
     let mut txn = engine.begin(RepeatableRead);
     (300..2000).for_each(|n| assert!(done(txn.delete(t, key(n).as_bytes()))));
     let savepoint = txn.savepoint();
@@ -106,6 +106,7 @@ fn what_purge_has_to_do_goes_to_disk_and_is_done() {
     drop(reader);
     purge_all(&engine);
     assert_eq!((engine.check(t).unwrap().records, engine.stats().history_length, lists()), (1000, 0, 0));
+    assert_eq!(engine.stats().purge_scratch_bytes, 0);
 }
 
 /// Many transactions, readers of all ages, rows of very different fates: changed by nearly everybody, deleted, put there anew.

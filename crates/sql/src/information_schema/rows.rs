@@ -15,6 +15,7 @@ use crate::privileges::column_cell;
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
+use crate::sys;
 
 /// Text, number, NULL.
 pub(super) fn t(text: impl AsRef<str>) -> Value {
@@ -39,7 +40,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
     if &*table.schema == "information_schema" && (table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits")) {
         state.check_global(Privileges::PROCESS, "PROCESS")?;
     }
-    if &*table.schema == "sys" {
+    if &*table.schema == "sys" && &*table.name != "sys_config" {
         check_sys(state, &table.name)?;
     }
     Ok(match (&*table.schema, &*table.name) {
@@ -213,7 +214,7 @@ pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Ta
 fn wanted_views(state: &SessionState, wanted: &Wanted) -> Vec<Arc<View>> {
     let catalog = state.instance.database().catalog();
     let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
-    schemas.flat_map(|schema| catalog.views(&schema.name)).filter(|view| wanted.table(&view.def().name) && state.sees_table(&view.def().schema, &view.def().name)).collect()
+    schemas.flat_map(|schema| sys::views(&catalog, &schema.name)).filter(|view| wanted.table(&view.def().name) && state.sees_table(&view.def().schema, &view.def().name)).collect()
 }
 
 fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
@@ -290,20 +291,19 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     for schema in SYSTEM_SCHEMAS {
-        // MySQL's types: tables of mysql are its own, those of sys views.
-        let (kind, engine, format, collation, options, comment) = match schema {
-            "mysql" => ("BASE TABLE", t("InnoDB"), t("Dynamic"), t("utf8_bin"), t(""), ""),
-            "sys" => ("VIEW", Value::Null, Value::Null, Value::Null, Value::Null, "VIEW"),
-            _ => ("SYSTEM VIEW", Value::Null, Value::Null, Value::Null, t(""), ""),
-        };
         for table in super::tables_of(schema).into_iter().filter(|table| wanted.schema(schema) && state.sees_table(schema, &table.name)) {
-            let version = if kind == "VIEW" { Value::Null } else { Value::Int(10) };
-            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine.clone(), version, format.clone()];
+            let kind = super::table_type(&table);
+            let (engine, format, collation) = match kind {
+                "BASE TABLE" => (t("InnoDB"), t("Dynamic"), t("utf8_bin")),
+                _ => (Value::Null, Value::Null, Value::Null),
+            };
+            let (version, options, comment) = if kind == "VIEW" { (Value::Null, Value::Null, "VIEW") } else { (Value::Int(10), t(""), "") };
+            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine, version, format];
             row.extend((0..5).map(|_| u(0u64)));
             row.push(u(0u64));
             row.push(Value::Null);
             row.push(Value::DateTime(wall_clock(state, state.instance.started_at())));
-            row.extend([Value::Null, Value::Null, collation.clone(), Value::Null, options.clone(), t(comment)]);
+            row.extend([Value::Null, Value::Null, collation, Value::Null, options, t(comment)]);
             rows.push(row);
         }
     }

@@ -22,6 +22,7 @@ use crate::parse::print::quote;
 use crate::plan::ExprType;
 use crate::prepared::PreparedStatement;
 use crate::session::{Actor, Diagnostics, Session, parse_options};
+use crate::sys;
 use crate::variables::{SqlModes, VarId, VarValue};
 
 pub(crate) use event::check_event_body;
@@ -151,7 +152,7 @@ pub(crate) fn program(def: &RoutineDef) -> Result<Program, MySqlError> {
 impl Session {
     /// The routine, ready to run; `None` if there is none.
     fn load_routine(&mut self, kind: RoutineKind, schema: &str, name: &str) -> Result<Option<Arc<Loaded>>, MySqlError> {
-        let Some(def) = self.state.instance.database().catalog().routine(schema, kind, name) else { return Ok(None) };
+        let Some(def) = sys::find_routine(&self.state.instance.database().catalog(), schema, kind, name) else { return Ok(None) };
         let key = (def.schema.clone(), def.name.to_lowercase());
         if let Some(loaded) = self.routines.loaded.get(&key)
             && Arc::ptr_eq(&loaded.def, &def)

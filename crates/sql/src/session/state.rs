@@ -26,6 +26,7 @@ use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Rel, Subquery};
 use crate::privileges::{Access, RoleSettings, quoted_roles};
+use crate::sys;
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -519,14 +520,15 @@ impl BindContext for SessionState {
         if information_schema::is_virtual_schema(schema) {
             return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
         }
-        if self.locks.has_tables() {
+        let catalog = self.instance.database().catalog();
+        let view = sys::find_view(&catalog, schema, name);
+        if self.locks.has_tables() && !view.as_ref().is_some_and(|view| view.is_built_in()) {
             self.locks.check_table(schema, name, false)?;
         }
-        let catalog = self.instance.database().catalog();
-        if let Some(view) = catalog.find_view(schema, name) {
-            return Ok(TableSource::View(view));
+        match view {
+            Some(view) => Ok(TableSource::View(view)),
+            None => Ok(TableSource::Base(catalog.table(schema, name)?)),
         }
-        Ok(TableSource::Base(catalog.table(schema, name)?))
     }
 
     fn temporary_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
@@ -597,7 +599,7 @@ impl BindContext for SessionState {
     }
 
     fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
-        self.instance.database().catalog().routine(schema, RoutineKind::Function, name)
+        sys::find_routine(&self.instance.database().catalog(), schema, RoutineKind::Function, name)
     }
 
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {

@@ -1,14 +1,15 @@
-//! Connections as threads, and the metadata locks that they have and wait for: performance_schema's threads and metadata_locks, sys.schema_table_lock_waits.
+//! Connections as threads, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads, accounts, users, hosts,
+//! status_by_thread and metadata_locks, sys.schema_table_lock_waits.
 //! A thread's number is its connection's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
 use highkey_types::Value;
 
 use super::rows::{t, u};
-use crate::session::{ProcessEntry, ProcessSnapshot, SessionState};
+use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, host_of};
 
 /// performance_schema.threads: the connections, and the replica's workers. Threads of the operating system serve all of them, and are nobody's.
 pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
@@ -41,9 +42,38 @@ fn thread(process: &ProcessEntry) -> Vec<Value> {
     ]
 }
 
-/// The client's host without its port.
 fn host(p: &ProcessSnapshot) -> &str {
-    p.host.rsplit_once(':').map_or(p.host.as_str(), |(host, _)| host)
+    host_of(&p.host)
+}
+
+/// performance_schema.accounts, users and hosts: how many connections each has, and has made.
+pub(super) fn connections(state: &SessionState, by_user: bool, by_host: bool) -> Vec<Vec<Value>> {
+    let processes = state.instance.processes();
+    let key = |user: &str, host: &str| (by_user.then(|| user.to_owned()), by_host.then(|| host.to_owned()));
+    let mut counts: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for ((user, host), made) in processes.made() {
+        counts.entry(key(&user, &host)).or_default().1 += made;
+    }
+    for process in processes.all().iter().filter(|process| process.connection_type().is_some()) {
+        let p = process.snapshot();
+        if let Some((current, _)) = counts.get_mut(&key(&p.user, host(&p))) {
+            *current += 1;
+        }
+    }
+    let row = |((user, host), (current, made)): ((Option<String>, Option<String>), (u64, u64))| {
+        let named = user.into_iter().chain(host).map(t);
+        named.chain([current, made].map(|n| Value::Int(n as i64))).collect::<Vec<Value>>()
+    };
+    counts.into_iter().map(row).collect()
+}
+
+/// performance_schema.status_by_thread: what the connections have counted for themselves.
+pub(super) fn status(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        rows.extend(process.status().of_session().map(|(name, n)| vec![u(process.id()), t(name), t(n.to_string())]));
+    }
+    rows
 }
 
 /// The connections by their sessions' numbers in reports of metadata locks.

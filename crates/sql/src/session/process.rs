@@ -26,6 +26,14 @@ pub enum Interruption {
     Timeout,
 }
 
+/// Of so many users and hosts it is known how many connections they have made.
+const MAX_ACCOUNTS: usize = 10_000;
+
+/// A client's host without its port.
+pub fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
 /// What SHOW PROCESSLIST shows of a connection.
 #[derive(Clone, Debug)]
 pub struct ProcessSnapshot {
@@ -397,6 +405,8 @@ pub struct ProcessList {
     /// How many of the entries are no connections.
     daemons: AtomicUsize,
     entries: RwLock<BTreeMap<u64, Arc<ProcessEntry>>>,
+    /// How many connections there have been, by user and host.
+    made: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl ProcessList {
@@ -477,6 +487,20 @@ impl ProcessList {
     pub fn counted_one(&self, counter: StatusCounter, sums: &Status) -> u64 {
         let entries = self.entries.read();
         entries.values().map(|entry| entry.status.get(counter)).sum::<u64>() + sums.get(counter)
+    }
+
+    /// A client has connected, or has become another user.
+    pub fn note_made(&self, user: &str, address: &str) {
+        let account = (user.to_owned(), host_of(address).to_owned());
+        let mut made = self.made.lock();
+        if made.len() < MAX_ACCOUNTS || made.contains_key(&account) {
+            *made.entry(account).or_default() += 1;
+        }
+    }
+
+    /// How many connections there have been, by user and host.
+    pub fn made(&self) -> BTreeMap<(String, String), u64> {
+        self.made.lock().clone()
     }
 
     pub fn get(&self, id: u64) -> Option<Arc<ProcessEntry>> {

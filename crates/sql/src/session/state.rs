@@ -724,6 +724,10 @@ impl EvalContext for SessionState {
         self.client.connection_id
     }
 
+    fn has_connection(&self, id: u64) -> bool {
+        self.instance.processes().get(id).is_some()
+    }
+
     fn version(&self) -> Str {
         VERSION.into()
     }

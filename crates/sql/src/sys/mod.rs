@@ -5,10 +5,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use highkey_table::{Catalog, CheckOption, DataAccess, RoutineDef, RoutineKind, View, ViewAlgorithm, ViewDef};
-use highkey_types::{Charset, Collation, Str};
+use highkey_types::{Charset, Collation, Str, Value};
 
+use crate::information_schema;
 use crate::parse::ast::Statement;
 use crate::parse::{self, ParseOptions};
+use crate::session::SessionState;
 use crate::variables::SqlModes;
 
 const SCHEMA: &str = "sys";
@@ -78,6 +80,21 @@ fn routine(statement: &str) -> RoutineDef {
         created_at: made,
         altered_at: made,
     }
+}
+
+/// sys.sys_config: what MySQL has in it at first. Whoever wants another value sets the user variable that begins with `sys.`.
+pub fn config(state: &SessionState) -> Vec<Vec<Value>> {
+    let settings = [
+        ("diagnostics.allow_i_s_tables", Some("OFF")),
+        ("diagnostics.include_raw", Some("OFF")),
+        ("ps_thread_trx_info.max_length", Some("65535")),
+        ("statement_performance_analyzer.limit", Some("100")),
+        ("statement_performance_analyzer.view", None),
+        ("statement_truncate_len", Some("64")),
+    ];
+    let set_at = information_schema::wall_clock(state, state.instance.started_at());
+    let text = |text: &str| Value::Text(text.into());
+    settings.into_iter().map(|(name, value)| vec![text(name), value.map_or(Value::Null, text), Value::DateTime(set_at), Value::Null]).collect()
 }
 
 /// The view that a name means: one of sys, or one of the catalog's.

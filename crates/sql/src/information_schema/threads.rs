@@ -11,7 +11,7 @@ use highkey_types::Value;
 use super::rows::{t, u};
 use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, host_of};
 
-/// performance_schema.threads: the connections, and the replica's workers. Threads of the operating system serve all of them, and are nobody's.
+/// performance_schema.threads: the connections, the replica's workers, and who runs events. Threads of the operating system serve all of them, and are nobody's.
 pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
     state.instance.processes().all().iter().map(|process| thread(process)).collect()
 }
@@ -19,7 +19,11 @@ pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
 fn thread(process: &ProcessEntry) -> Vec<Value> {
     let p = process.snapshot();
     let given = |text: &str| if text.is_empty() { Value::Null } else { t(text) };
-    let name = if process.connection_type().is_some() { "thread/sql/one_connection" } else { "thread/sql/slave_worker" };
+    let name = match process.connection_type() {
+        Some(_) => "thread/sql/one_connection",
+        None if p.command == "Daemon" => "thread/sql/event_scheduler",
+        None => "thread/sql/slave_worker",
+    };
     vec![
         u(p.id),
         t(name),

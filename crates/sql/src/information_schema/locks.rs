@@ -1,4 +1,4 @@
-//! Who has locked what, and who waits for whom: INNODB_TRX, performance_schema's data_locks and data_lock_waits, and the text of a deadlock.
+//! Who has locked what, and who waits for whom: INNODB_TRX, performance_schema's data_locks, data_lock_waits and events_transactions_current, and the text of a deadlock.
 //!
 //! Names of locks are `transaction:index:record`, the record by a hash of its key; those that are waited for end with `:w`.
 
@@ -205,6 +205,24 @@ fn level(isolation: Isolation) -> &'static str {
 
 /// What a transaction that has locked nothing is called: numbers that no other has.
 const UNNUMBERED: u64 = 1 << 48;
+
+/// performance_schema.events_transactions_current: the transactions that go on, numbered by when they began.
+pub(super) fn current_transactions(state: &SessionState) -> Vec<Vec<Value>> {
+    let nulls = |count: usize| vec![Value::Null; count];
+    let row = |process: &Arc<ProcessEntry>| {
+        let active = process.activity().get()?;
+        let picos = now_us().saturating_sub(active.started_us).saturating_mul(1_000_000);
+        let mut row = vec![u(process.id()), u(active.started_us), Value::Null, t("transaction"), t("ACTIVE"), active.id.map_or(Value::Null, |id| u(id.0))];
+        // GTID, XA, source and moments.
+        row.extend(nulls(8));
+        let mode = if process.is_read_only() { "READ ONLY" } else { "READ WRITE" };
+        row.extend([u(picos), t(mode), t(level(active.isolation)), t(if process.is_in_transaction() { "NO" } else { "YES" })]);
+        // Savepoints, and what it is inside of.
+        row.extend(nulls(6));
+        Some(row)
+    };
+    state.instance.processes().all().iter().filter_map(row).collect()
+}
 
 /// information_schema.INNODB_TRX. Not the asking session's, if it has locked nothing: it has a view only to ask.
 pub(super) fn transactions(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {

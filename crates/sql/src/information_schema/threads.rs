@@ -1,5 +1,5 @@
-//! Connections as threads, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads, accounts, users, hosts,
-//! status_by_thread and metadata_locks, sys.schema_table_lock_waits.
+//! Connections as threads, what they run, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads,
+//! events_statements_current, accounts, users, hosts, status_by_thread and metadata_locks, sys.schema_table_lock_waits.
 //! A thread's number is its connection's.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
 use highkey_types::Value;
 
 use super::rows::{t, u};
-use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, host_of};
+use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, StatusCounter, host_of};
 
 /// performance_schema.threads: the connections, the replica's workers, and who runs events. Threads of the operating system serve all of them, and are nobody's.
 pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
@@ -48,6 +48,30 @@ fn thread(process: &ProcessEntry) -> Vec<Value> {
 
 fn host(p: &ProcessSnapshot) -> &str {
     host_of(&p.host)
+}
+
+/// performance_schema.events_statements_current: the statements that run. What is counted when they end is 0.
+pub(super) fn statements(state: &SessionState) -> Vec<Vec<Value>> {
+    state.instance.processes().all().iter().filter_map(|process| statement(process)).collect()
+}
+
+fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {
+    let p = process.snapshot();
+    let text = p.info?;
+    let picos = u64::try_from(p.elapsed.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
+    let nulls = |count: usize| vec![Value::Null; count];
+    let zeros = |count: usize| vec![u(0_u64); count];
+    let mut row = vec![u(p.id), u(process.status().get(StatusCounter::Questions)), Value::Null, t(format!("statement/com/{}", p.command))];
+    // Where it comes from, and when it began; then its digest.
+    row.extend(nulls(3));
+    row.extend([u(picos), u(0_u64), Value::Text(text), Value::Null, Value::Null, p.db.map_or(Value::Null, t)]);
+    // The object that it is a part of, and what has become of it.
+    row.extend(nulls(7));
+    row.extend(zeros(4));
+    row.push(u(process.rows_examined()));
+    row.extend(zeros(13));
+    row.extend(nulls(3));
+    Some(row)
 }
 
 /// performance_schema.accounts, users and hosts: how many connections each has, and has made.

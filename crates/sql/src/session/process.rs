@@ -42,6 +42,8 @@ pub struct ProcessSnapshot {
     pub host: String,
     pub db: Option<String>,
     pub command: &'static str,
+    /// How long it has done what it does.
+    pub elapsed: Duration,
     pub seconds: u64,
     pub state: String,
     pub info: Option<Arc<str>>,
@@ -320,13 +322,15 @@ impl ProcessEntry {
 
     pub fn snapshot(&self) -> ProcessSnapshot {
         let activity = self.activity.lock();
+        let elapsed = activity.since.elapsed();
         ProcessSnapshot {
             id: self.id,
             user: activity.user.clone(),
             host: activity.host.clone(),
             db: activity.db.clone(),
             command: activity.command,
-            seconds: activity.since.elapsed().as_secs(),
+            elapsed,
+            seconds: elapsed.as_secs(),
             state: stage_text(&self.progress).unwrap_or_else(|| activity.state.to_owned()),
             info: activity.info.clone(),
         }

@@ -114,12 +114,20 @@ async fn statements_and_sessions_are_told_of() {
     assert_eq!(c.value("SELECT errors FROM sys.statements_with_errors_or_warnings WHERE query LIKE 'SELECT `nosuch`%'").await, "1");
 
     drop(server.connect());
-    let other = server.connect();
+    let mut other = server.connect();
     for (name, account) in [("accounts", "root localhost"), ("users", "root"), ("hosts", "localhost")] {
         assert_eq!(c.rows(&format!("SELECT * FROM performance_schema.{name}")).await, table(&format!("{account} 2 3")), "{name}");
     }
     assert_eq!(c.rows("SELECT user, current_connections, total_connections, unique_hosts FROM sys.user_summary").await, table("root 2 3 1"));
     assert_eq!(c.rows("SELECT conn_id = CONNECTION_ID(), user, db, command FROM sys.session ORDER BY conn_id").await, table("1 root@localhost d Query|0 root@localhost NULL Sleep"));
+    other.ok("CREATE TABLE d.t (a INT)").await;
+    other.ok("BEGIN").await;
+    other.ok("INSERT INTO d.t VALUES (1)").await;
+    let session = "SELECT trx_state, trx_autocommit, trx_latency IS NULL, statement_latency IS NULL FROM sys.session WHERE conn_id";
+    assert_eq!(c.rows(&format!("{session} <> CONNECTION_ID()")).await, table("ACTIVE NO 0 1"));
+    assert_eq!(c.rows(&format!("{session} = CONNECTION_ID()")).await[0][3], "0");
+    other.ok("COMMIT").await;
+    assert_eq!(c.rows(&format!("{session} <> CONNECTION_ID()")).await, table("NULL NULL 1 1"));
     drop(other);
 
     assert_eq!(c.value("SELECT PS_THREAD_ID(CONNECTION_ID()) = PS_CURRENT_THREAD_ID()").await, "1");

@@ -1,5 +1,5 @@
 //! Connections as threads, what they run, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads,
-//! events_statements_current, accounts, users, hosts, status_by_thread and metadata_locks, sys.schema_table_lock_waits.
+//! events_statements_current, accounts, users, hosts, session_connect_attrs, status_by_thread and metadata_locks, sys.schema_table_lock_waits.
 //! A thread's number is its connection's.
 
 use std::collections::{BTreeMap, HashMap};
@@ -93,6 +93,17 @@ pub(super) fn connections(state: &SessionState, by_user: bool, by_host: bool) ->
         named.chain([current, made].map(|n| Value::Int(n as i64))).collect::<Vec<Value>>()
     };
     counts.into_iter().map(row).collect()
+}
+
+/// performance_schema.session_connect_attrs: what clients say of themselves, in no order. `own`: those of the session's user only.
+pub(super) fn attributes(state: &SessionState, own: bool) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        if !own || process.snapshot().user == state.client.user {
+            rows.extend(process.attributes().iter().map(|(name, value)| vec![u(process.id()), t(name), t(value), Value::Null]));
+        }
+    }
+    rows
 }
 
 /// performance_schema.status_by_thread: what the connections have counted for themselves.

@@ -29,6 +29,9 @@ pub enum Interruption {
 /// Of so many users and hosts it is known how many connections they have made.
 const MAX_ACCOUNTS: usize = 10_000;
 
+/// So many bytes of a connection's attributes are kept, as MySQL does unless it is told otherwise.
+const ATTRIBUTES_MAX: usize = 512;
+
 /// A client's host without its port.
 pub fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
@@ -82,6 +85,8 @@ pub struct ProcessEntry {
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
     connection_type: OnceLock<&'static str>,
+    /// Name and value of what the client has said of itself.
+    attributes: OnceLock<Vec<(String, String)>>,
     /// Tells whether the client has left.
     client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
@@ -112,6 +117,20 @@ impl ProcessEntry {
     /// `None`: there is no client.
     pub fn connection_type(&self) -> Option<&'static str> {
         self.connection_type.get().copied()
+    }
+
+    /// Name and value of what the client says of itself, as far as there is room; stays as it is said first.
+    pub fn set_attributes(&self, attributes: Vec<(String, String)>) {
+        let mut bytes = 0;
+        let fits = |(name, value): &(String, String)| {
+            bytes += name.len() + value.len();
+            bytes <= ATTRIBUTES_MAX
+        };
+        let _ = self.attributes.set(attributes.into_iter().take_while(fits).collect());
+    }
+
+    pub fn attributes(&self) -> &[(String, String)] {
+        self.attributes.get().map_or(&[], Vec::as_slice)
     }
 
     /// How to know that the client has left; stays as it is said first.
@@ -443,6 +462,7 @@ impl ProcessList {
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),
             connection_type: OnceLock::new(),
+            attributes: OnceLock::new(),
             client: OnceLock::new(),
             status: Status::default(),
             wake: Notify::new(),

@@ -130,6 +130,10 @@ async fn statements_and_sessions_are_told_of() {
     assert_eq!(c.rows(&format!("{session} <> CONNECTION_ID()")).await, table("NULL NULL 1 1"));
     drop(other);
 
+    c.session.process().set_attributes(vec![("program_name".into(), "here".into()), ("_pid".into(), "7".into()), ("long".into(), "x".repeat(600))]);
+    assert_eq!(c.rows("SELECT pid, program_name FROM sys.session WHERE conn_id = CONNECTION_ID()").await, table("7 here"));
+    assert_eq!(c.rows("SELECT attr_name FROM performance_schema.session_account_connect_attrs ORDER BY 1").await, table("_pid|program_name"));
+
     assert_eq!(c.value("SELECT PS_THREAD_ID(CONNECTION_ID()) = PS_CURRENT_THREAD_ID()").await, "1");
     assert_eq!(c.rows("SELECT PS_THREAD_ID(4294967296), PS_THREAD_ID(NULL)").await, table("NULL NULL"));
     let counted = c.value("SELECT variable_value FROM performance_schema.status_by_thread WHERE thread_id = PS_CURRENT_THREAD_ID() AND variable_name = 'Com_select'").await;

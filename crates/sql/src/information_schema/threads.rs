@@ -106,11 +106,16 @@ pub(super) fn attributes(state: &SessionState, own: bool) -> Vec<Vec<Value>> {
     rows
 }
 
-/// performance_schema.status_by_thread: what the connections have counted for themselves.
+/// performance_schema.status_by_thread: what the connections have counted for themselves, and their TLS.
 pub(super) fn status(state: &SessionState) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for process in state.instance.processes().all() {
-        rows.extend(process.status().of_session().map(|(name, n)| vec![u(process.id()), t(name), t(n.to_string())]));
+        let row = |name: &str, value: &str| vec![u(process.id()), t(name), t(value)];
+        rows.extend(process.status().of_session().map(|(name, n)| row(name, &n.to_string())));
+        if process.connection_type().is_some() {
+            let (version, cipher) = process.tls();
+            rows.extend([row("Ssl_cipher", cipher), row("Ssl_version", version)]);
+        }
     }
     rows
 }

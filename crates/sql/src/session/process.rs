@@ -85,6 +85,8 @@ pub struct ProcessEntry {
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
     connection_type: OnceLock<&'static str>,
+    /// Version and cipher.
+    tls: OnceLock<(String, String)>,
     /// Name and value of what the client has said of itself.
     attributes: OnceLock<Vec<(String, String)>>,
     /// Tells whether the client has left.
@@ -117,6 +119,16 @@ impl ProcessEntry {
     /// `None`: there is no client.
     pub fn connection_type(&self) -> Option<&'static str> {
         self.connection_type.get().copied()
+    }
+
+    /// The connection has TLS; stays as it is said first.
+    pub fn set_tls(&self, version: &str, cipher: &str) {
+        self.tls.get_or_init(|| (version.to_owned(), cipher.to_owned()));
+    }
+
+    /// Version and cipher; both are empty without TLS.
+    pub fn tls(&self) -> (&str, &str) {
+        self.tls.get().map_or(("", ""), |(version, cipher)| (version, cipher))
     }
 
     /// Name and value of what the client says of itself, as far as there is room; stays as it is said first.
@@ -462,6 +474,7 @@ impl ProcessList {
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),
             connection_type: OnceLock::new(),
+            tls: OnceLock::new(),
             attributes: OnceLock::new(),
             client: OnceLock::new(),
             status: Status::default(),

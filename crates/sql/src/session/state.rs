@@ -131,6 +131,9 @@ impl SessionState {
         if let Some(connection_type) = client.connection_type() {
             process.set_connection_type(connection_type);
         }
+        if let (Some(version), Some(cipher)) = (&client.tls_version, &client.tls_cipher) {
+            process.set_tls(version, cipher);
+        }
         let mut state = SessionState {
             config: Config::of(&variables),
             variables,

@@ -128,7 +128,7 @@ impl ProcessEntry {
 
     /// Version and cipher; both are empty without TLS.
     pub fn tls(&self) -> (&str, &str) {
-        self.tls.get().map_or(("", ""), |(version, cipher)| (version, cipher))
+        self.tls.get().map_or(("", ""), |(version, cipher)| (version.as_str(), cipher.as_str()))
     }
 
     /// Name and value of what the client says of itself, as far as there is room; stays as it is said first.

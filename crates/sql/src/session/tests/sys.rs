@@ -131,7 +131,7 @@ async fn statements_and_sessions_are_told_of() {
     drop(other);
 
     c.session.process().set_tls("TLSv1.3", "TLS13_AES_256_GCM_SHA384");
-    assert_eq!(c.rows("SELECT ssl_version, ssl_cipher FROM sys.session_ssl_status ORDER BY thread_id").await, table("TLSv1.3 TLS13_AES_256_GCM_SHA384"));
+    assert_eq!(c.rows("SELECT ssl_version, ssl_cipher, ssl_sessions_reused FROM sys.session_ssl_status").await, table("TLSv1.3 TLS13_AES_256_GCM_SHA384 0"));
     c.session.process().set_attributes(vec![("program_name".into(), "here".into()), ("_pid".into(), "7".into()), ("long".into(), "x".repeat(600))]);
     assert_eq!(c.rows("SELECT pid, program_name FROM sys.session WHERE conn_id = CONNECTION_ID()").await, table("7 here"));
     assert_eq!(c.rows("SELECT attr_name FROM performance_schema.session_account_connect_attrs ORDER BY 1").await, table("_pid|program_name"));

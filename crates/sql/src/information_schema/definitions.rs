@@ -267,6 +267,14 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("global_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("global_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     (
+        "highkey_row_lock_waits",
+        "wait_started d?;wait_age t?;wait_age_secs i?;locked_table S?;locked_table_schema s64?;locked_table_name s64?;locked_table_partition s64?;locked_table_subpartition s64?;locked_index s64?;locked_type s32;waiting_trx_id s18;waiting_trx_started d;waiting_trx_age t?;waiting_trx_rows_locked u;waiting_trx_rows_modified u;waiting_pid u;waiting_query S?;waiting_lock_id s128;waiting_lock_mode s32;blocking_trx_id s18;blocking_pid u;blocking_query S?;blocking_lock_id s128;blocking_lock_mode s32?;blocking_trx_started d;blocking_trx_age t?;blocking_trx_rows_locked u;blocking_trx_rows_modified u;sql_kill_blocking_query s32;sql_kill_blocking_connection s26",
+    ),
+    (
+        "highkey_table_lock_waits",
+        "object_schema s64?;object_name s64?;waiting_thread_id u;waiting_pid u?;waiting_account S?;waiting_lock_type s32;waiting_lock_duration s32;waiting_query S?;waiting_query_secs i?;waiting_query_rows_affected u?;waiting_query_rows_examined u?;blocking_thread_id u;blocking_pid u?;blocking_account S?;blocking_lock_type s32;blocking_lock_duration s32;sql_kill_blocking_query s31?;sql_kill_blocking_connection s25?",
+    ),
+    (
         "host_cache",
         "IP s64;HOST b255?;HOST_VALIDATED s3;SUM_CONNECT_ERRORS i;COUNT_HOST_BLOCKED_ERRORS i;COUNT_NAMEINFO_TRANSIENT_ERRORS i;COUNT_NAMEINFO_PERMANENT_ERRORS i;COUNT_FORMAT_ERRORS i;COUNT_ADDRINFO_TRANSIENT_ERRORS i;COUNT_ADDRINFO_PERMANENT_ERRORS i;COUNT_FCRDNS_ERRORS i;COUNT_HOST_ACL_ERRORS i;COUNT_NO_AUTH_PLUGIN_ERRORS i;COUNT_AUTH_PLUGIN_ERRORS i;COUNT_HANDSHAKE_ERRORS i;COUNT_PROXY_USER_ERRORS i;COUNT_PROXY_USER_ACL_ERRORS i;COUNT_AUTHENTICATION_ERRORS i;COUNT_SSL_ERRORS i;COUNT_MAX_USER_CONNECTIONS_ERRORS i;COUNT_MAX_USER_CONNECTIONS_PER_HOUR_ERRORS i;COUNT_DEFAULT_DATABASE_ERRORS i;COUNT_INIT_CONNECT_ERRORS i;COUNT_LOCAL_ERRORS i;COUNT_UNKNOWN_ERRORS i;FIRST_SEEN d;LAST_SEEN d;FIRST_ERROR_SEEN d?;LAST_ERROR_SEEN d?",
     ),
@@ -363,17 +371,9 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("users", "USER b32?;CURRENT_CONNECTIONS i;TOTAL_CONNECTIONS i"),
 ];
 
-const INNODB_LOCK_WAITS: &str = "wait_started d?;wait_age t?;wait_age_secs i?;locked_table S?;locked_table_schema s64?;locked_table_name s64?;locked_table_partition s64?;locked_table_subpartition s64?;locked_index s64?;locked_type s32;waiting_trx_id s18;waiting_trx_started d;waiting_trx_age t?;waiting_trx_rows_locked u;waiting_trx_rows_modified u;waiting_pid u;waiting_query S?;waiting_lock_id s128;waiting_lock_mode s32;blocking_trx_id s18;blocking_pid u;blocking_query S?;blocking_lock_id s128;blocking_lock_mode s32?;blocking_trx_started d;blocking_trx_age t?;blocking_trx_rows_locked u;blocking_trx_rows_modified u;sql_kill_blocking_query s32;sql_kill_blocking_connection s26";
-const SCHEMA_TABLE_LOCK_WAITS: &str = "object_schema s64?;object_name s64?;waiting_thread_id u;waiting_pid u?;waiting_account S?;waiting_lock_type s32;waiting_lock_duration s32;waiting_query S?;waiting_query_secs i?;waiting_query_rows_affected u?;waiting_query_rows_examined u?;blocking_thread_id u;blocking_pid u?;blocking_account S?;blocking_lock_type s32;blocking_lock_duration s32;sql_kill_blocking_query s31?;sql_kill_blocking_connection s25?";
 
-/// Who waits for whom, where those named `x$…` have statements as they were written, and the settings of sys.
-pub(super) const SYS: &[(&str, &str)] = &[
-    ("innodb_lock_waits", INNODB_LOCK_WAITS),
-    ("schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
-    ("sys_config", "variable s128;value s128?;set_time d?;set_by s128?"),
-    ("x$innodb_lock_waits", INNODB_LOCK_WAITS),
-    ("x$schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
-];
+/// The settings of sys, whose views are in `crate::sys`.
+pub(super) const SYS: &[(&str, &str)] = &[("sys_config", "variable s128;value s128?;set_time d?;set_by s128?")];
 
 /// Who may do what.
 pub(super) const MYSQL: &[(&str, &str)] = &[

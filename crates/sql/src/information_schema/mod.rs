@@ -68,11 +68,10 @@ pub fn shown_name(table: &VirtualTable) -> String {
     if &*table.schema == "information_schema" { table.name.to_uppercase() } else { table.name.to_string() }
 }
 
-/// TABLE_TYPE of a virtual table as in MySQL, where those of mysql and sys_config are tables, and the others of sys views.
+/// TABLE_TYPE of a virtual table as in MySQL, where those of mysql and sys are tables.
 pub fn table_type(table: &VirtualTable) -> &'static str {
-    match (&*table.schema, &*table.name) {
-        ("mysql", _) | ("sys", "sys_config") => "BASE TABLE",
-        ("sys", _) => "VIEW",
+    match &*table.schema {
+        "mysql" | "sys" => "BASE TABLE",
         _ => "SYSTEM VIEW",
     }
 }

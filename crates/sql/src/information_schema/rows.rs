@@ -26,22 +26,13 @@ pub(super) fn u(n: impl Into<u64>) -> Value {
     Value::UInt(n.into())
 }
 
-/// MySQL's sys has views that work for who reads them, over performance_schema, INNODB_TRX and functions of sys: errors 1356 and 1227.
-fn check_sys(state: &SessionState, name: &str) -> Result<(), MySqlError> {
-    let Some(access) = state.access() else { return Ok(()) };
-    if !access.schema("performance_schema").has(Privileges::SELECT) || !access.schema("sys").has(Privileges::EXECUTE) {
-        let why = "references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
-        return Err(MySqlError::with_message(1356, format!("View 'sys.{name}' {why}")));
-    }
-    if name.ends_with("innodb_lock_waits") { access.check_global(Privileges::PROCESS, "PROCESS") } else { Ok(()) }
-}
-
 pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
-    if &*table.schema == "information_schema" && (table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits")) {
+    let of_engine = match &*table.schema {
+        "information_schema" => table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits"),
+        schema => schema == "performance_schema" && &*table.name == "highkey_row_lock_waits",
+    };
+    if of_engine {
         state.check_global(Privileges::PROCESS, "PROCESS")?;
-    }
-    if &*table.schema == "sys" && &*table.name != "sys_config" {
-        check_sys(state, &table.name)?;
     }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
@@ -107,6 +98,8 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "setup_consumers") => performance::consumers(),
         ("performance_schema", "setup_instruments") => performance::instruments(),
         ("performance_schema", "accounts") => threads::connections(state, true, true),
+        ("performance_schema", "highkey_row_lock_waits") => locks::lock_waits(state)?,
+        ("performance_schema", "highkey_table_lock_waits") => threads::table_lock_waits(state),
         ("performance_schema", "hosts") => threads::connections(state, false, true),
         ("performance_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
         ("performance_schema", "session_account_connect_attrs") => threads::attributes(state, true),
@@ -114,11 +107,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "status_by_thread") => threads::status(state),
         ("performance_schema", "threads") => threads::threads(state),
         ("performance_schema", "users") => threads::connections(state, true, false),
-        ("sys", "innodb_lock_waits") => locks::lock_waits(state, true)?,
-        ("sys", "x$innodb_lock_waits") => locks::lock_waits(state, false)?,
         ("sys", "sys_config") => sys::config(state),
-        ("sys", "schema_table_lock_waits") => threads::table_lock_waits(state, true),
-        ("sys", "x$schema_table_lock_waits") => threads::table_lock_waits(state, false),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status") => show::status_rows(state, true),
@@ -307,13 +296,12 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
                 "BASE TABLE" => (t("InnoDB"), t("Dynamic"), t("utf8_bin")),
                 _ => (Value::Null, Value::Null, Value::Null),
             };
-            let (version, options, comment) = if kind == "VIEW" { (Value::Null, Value::Null, "VIEW") } else { (Value::Int(10), t(""), "") };
-            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine, version, format];
+            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine, Value::Int(10), format];
             row.extend((0..5).map(|_| u(0u64)));
             row.push(u(0u64));
             row.push(Value::Null);
             row.push(Value::DateTime(wall_clock(state, state.instance.started_at())));
-            row.extend([Value::Null, Value::Null, collation, Value::Null, options, t(comment)]);
+            row.extend([Value::Null, Value::Null, collation, Value::Null, t(""), t("")]);
             rows.push(row);
         }
     }

@@ -1,5 +1,5 @@
 //! Connections as threads, what they run, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads,
-//! events_statements_current, accounts, users, hosts, session_connect_attrs, status_by_thread and metadata_locks, sys.schema_table_lock_waits.
+//! events_statements_current, accounts, users, hosts, session_connect_attrs, status_by_thread, metadata_locks and highkey_table_lock_waits.
 //! A thread's number is its connection's.
 
 use std::collections::{BTreeMap, HashMap};
@@ -114,8 +114,7 @@ pub(super) fn status(state: &SessionState) -> Vec<Vec<Value>> {
         rows.extend(process.status().of_session().map(|(name, n)| row(name, &n.to_string())));
         if process.connection_type().is_some() {
             let (version, cipher) = process.tls();
-            // No session is taken up again (`NEVER`).
-            rows.extend([row("Ssl_cipher", cipher), row("Ssl_sessions_reused", "0"), row("Ssl_version", version)]);
+            rows.extend([row("Ssl_cipher", cipher), row("Ssl_version", version)]);
         }
     }
     rows
@@ -166,8 +165,8 @@ pub(super) fn metadata_locks(state: &SessionState) -> Vec<Vec<Value>> {
     state.instance.database().metadata_lock_reports().iter().map(row).collect()
 }
 
-/// sys.schema_table_lock_waits: who waits for a table, beside each that has a lock of it.
-pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec<Value>> {
+/// performance_schema.highkey_table_lock_waits: who waits for a table, beside each that has a lock of it.
+pub(super) fn table_lock_waits(state: &SessionState) -> Vec<Vec<Value>> {
     let owners = owners(state);
     let locks = state.instance.database().metadata_lock_reports();
     let mut rows = Vec::new();
@@ -177,7 +176,7 @@ pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec
         for held in locks.iter().filter(|lock| lock.is_granted && lock.object == waiting.object) {
             let Some(holder) = owners.get(&held.session) else { continue };
             let id = holder.id();
-            let mut row = vec![t(schema), t(name), u(w.id), u(w.id), account(&w), t(lock_type(waiting)), t(lock_duration(waiting)), query(w.info.as_deref(), shortened)];
+            let mut row = vec![t(schema), t(name), u(w.id), u(w.id), account(&w), t(lock_type(waiting)), t(lock_duration(waiting)), w.info.clone().map_or(Value::Null, Value::Text)];
             row.extend([Value::Int(w.seconds as i64), u(0_u64), u(waiter.rows_examined()), u(id), u(id), account(&holder.snapshot())]);
             row.extend([t(lock_type(held)), t(lock_duration(held)), t(format!("KILL QUERY {id}")), t(format!("KILL {id}"))]);
             rows.push(row);
@@ -188,19 +187,4 @@ pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec
 
 fn account(p: &ProcessSnapshot) -> Value {
     t(format!("{}@{}", p.user, host(p)))
-}
-
-/// A statement as sys shows it: in one line, and without its middle if it has more than 64 characters.
-pub(super) fn query(text: Option<&str>, shortened: bool) -> Value {
-    match text {
-        None => Value::Null,
-        Some(text) if shortened && text.chars().count() > 64 => {
-            let characters: Vec<char> = text.chars().collect();
-            let (begin, end) = (&characters[..30], &characters[characters.len() - 30..]);
-            let short: String = begin.iter().chain(&[' ', '.', '.', '.', ' ']).chain(end).collect();
-            t(short.replace('\n', " "))
-        }
-        Some(text) if shortened => t(text.replace('\n', " ")),
-        Some(text) => t(text),
-    }
 }

@@ -748,3 +748,34 @@ SELECT 'NOW()', NOW(3), 'System Time', 'YES'
 UNION ALL
 SELECT 'UNIX_TIMESTAMP()', ROUND(UNIX_TIMESTAMP(NOW(3)), 3), 'System Time', 'YES'
 ORDER BY Type, Variable_name;
+
+CREATE VIEW sys.x$innodb_lock_waits AS
+SELECT wait_started, wait_age, wait_age_secs, locked_table, locked_table_schema, locked_table_name, locked_table_partition, locked_table_subpartition,
+       locked_index, locked_type, waiting_trx_id, waiting_trx_started, waiting_trx_age, waiting_trx_rows_locked, waiting_trx_rows_modified, waiting_pid,
+       waiting_query, waiting_lock_id, waiting_lock_mode, blocking_trx_id, blocking_pid, blocking_query, blocking_lock_id, blocking_lock_mode,
+       blocking_trx_started, blocking_trx_age, blocking_trx_rows_locked, blocking_trx_rows_modified, sql_kill_blocking_query, sql_kill_blocking_connection
+FROM performance_schema.highkey_row_lock_waits
+ORDER BY wait_started;
+
+CREATE VIEW sys.innodb_lock_waits AS
+SELECT x.wait_started, x.wait_age, x.wait_age_secs, x.locked_table, x.locked_table_schema, x.locked_table_name, x.locked_table_partition,
+       x.locked_table_subpartition, x.locked_index, x.locked_type, x.waiting_trx_id, x.waiting_trx_started, x.waiting_trx_age, x.waiting_trx_rows_locked,
+       x.waiting_trx_rows_modified, x.waiting_pid, sys.format_statement(x.waiting_query) AS waiting_query, x.waiting_lock_id, x.waiting_lock_mode,
+       x.blocking_trx_id, x.blocking_pid, sys.format_statement(x.blocking_query) AS blocking_query, x.blocking_lock_id, x.blocking_lock_mode,
+       x.blocking_trx_started, x.blocking_trx_age, x.blocking_trx_rows_locked, x.blocking_trx_rows_modified, x.sql_kill_blocking_query,
+       x.sql_kill_blocking_connection
+FROM sys.x$innodb_lock_waits AS x
+ORDER BY x.wait_started;
+
+CREATE VIEW sys.x$schema_table_lock_waits AS
+SELECT object_schema, object_name, waiting_thread_id, waiting_pid, waiting_account, waiting_lock_type, waiting_lock_duration, waiting_query,
+       waiting_query_secs, waiting_query_rows_affected, waiting_query_rows_examined, blocking_thread_id, blocking_pid, blocking_account, blocking_lock_type,
+       blocking_lock_duration, sql_kill_blocking_query, sql_kill_blocking_connection
+FROM performance_schema.highkey_table_lock_waits;
+
+CREATE VIEW sys.schema_table_lock_waits AS
+SELECT x.object_schema, x.object_name, x.waiting_thread_id, x.waiting_pid, x.waiting_account, x.waiting_lock_type, x.waiting_lock_duration,
+       sys.format_statement(x.waiting_query) AS waiting_query, x.waiting_query_secs, x.waiting_query_rows_affected, x.waiting_query_rows_examined,
+       x.blocking_thread_id, x.blocking_pid, x.blocking_account, x.blocking_lock_type, x.blocking_lock_duration, x.sql_kill_blocking_query,
+       x.sql_kill_blocking_connection
+FROM sys.x$schema_table_lock_waits AS x;

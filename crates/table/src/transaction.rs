@@ -243,14 +243,15 @@ impl Transaction {
     /// As `open`, of a view: it stays as it is until this transaction ends.
     pub async fn open_view(&mut self, view: &Arc<View>) -> Result<bool, MySqlError> {
         self.db.metadata_locks.uses.add(1);
-        let before = match self.locks.try_acquire(&view.lock, MetadataMode::Read)? {
+        let Some(lock) = &view.lock else { return Ok(true) };
+        let before = match self.locks.try_acquire(lock, MetadataMode::Read)? {
             Got::Had => return Ok(view.is_current()),
             Got::New(before) => before,
-            Got::Nothing => self.wait_for(&view.lock, MetadataMode::Read).await?,
+            Got::Nothing => self.wait_for(lock, MetadataMode::Read).await?,
         };
         let current = view.is_current();
         if !current {
-            self.locks.give_back(&view.lock, before);
+            self.locks.give_back(lock, before);
         }
         Ok(current)
     }

@@ -54,7 +54,8 @@ pub struct ViewDef {
 /// A view by one of its definitions. DDL replaces the `View`.
 pub struct View {
     def: ViewDef,
-    pub(crate) lock: Arc<MetadataLock>,
+    /// `None`: the server's own, which no DDL changes.
+    pub(crate) lock: Option<Arc<MetadataLock>>,
     current: AtomicBool,
 }
 
@@ -66,12 +67,22 @@ impl std::fmt::Debug for View {
 
 impl View {
     pub(crate) fn new(def: ViewDef, lock: Arc<MetadataLock>) -> View {
-        View { def, lock, current: AtomicBool::new(true) }
+        View { def, lock: Some(lock), current: AtomicBool::new(true) }
+    }
+
+    /// A view that the layer above has of itself: the catalog knows nothing of it, and it stays as it is.
+    pub fn built_in(def: ViewDef) -> View {
+        View { def, lock: None, current: AtomicBool::new(true) }
     }
 
     /// Its definition, which never changes.
     pub fn def(&self) -> &ViewDef {
         &self.def
+    }
+
+    /// It is no record of the catalog.
+    pub fn is_built_in(&self) -> bool {
+        self.lock.is_none()
     }
 
     /// False once DDL has replaced or dropped this definition.

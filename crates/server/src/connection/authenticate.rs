@@ -82,6 +82,7 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
         Err(e) => return fail(&mut wire, capabilities, e).await,
     };
     let mut session = Session::new(server.instance.clone(), client);
+    session.process().set_attributes(hello.attributes);
     wire.process = Some(session.process().clone());
     if let Some(database) = &hello.database
         && let Err(e) = session.init_db(database)

@@ -10,6 +10,7 @@ use crate::information_schema;
 use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, StoredProgram, TableLock};
 use crate::session::{Interruption, LockedName, Session, StatusCounter, error};
 use crate::show;
+use crate::sys;
 
 impl Session {
     pub(crate) fn use_database(&mut self, name: &str) -> Result<(), MySqlError> {
@@ -126,16 +127,18 @@ impl Session {
             let alias = lock.alias.as_deref().map_or_else(|| name.clone(), Str::from);
             named.push(LockedName { table: (schema.clone(), name.clone()), alias, write: lock.write });
             let catalog = self.state.instance.database().catalog();
-            let mut names = vec![(schema, name)];
-            match catalog.find_view(&names[0].0, &names[0].1) {
-                // What a view reads is locked like the view.
+            let mut names: Vec<TableName> = Vec::new();
+            match sys::find_view(&catalog, &schema, &name) {
+                // What a view reads is locked like the view, but for what nobody changes.
                 Some(view) => {
                     let (rel, views) = bind::bind_view_columns(&view, &self.state)?;
-                    names.extend(views.iter().map(|view| (view.def().schema.clone(), view.def().name.clone())));
+                    names.extend(views.iter().filter(|view| !view.is_built_in()).map(|view| (view.def().schema.clone(), view.def().name.clone())));
                     names.extend(BoundTables::of(&rel).tables.iter().map(|(table, _)| (table.def().schema.clone(), table.def().name.clone())));
                 }
+                None if information_schema::find(&schema, &name).is_some() => {}
                 None => {
-                    catalog.table(&names[0].0, &names[0].1)?;
+                    catalog.table(&schema, &name)?;
+                    names.push((schema, name));
                 }
             }
             for key in names {

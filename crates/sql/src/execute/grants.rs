@@ -11,6 +11,7 @@ use crate::information_schema;
 use crate::parse::ast::Grant;
 use crate::session::{Session, error};
 use crate::show::quote;
+use crate::sys;
 
 /// What privileges are granted on.
 enum Level {
@@ -218,7 +219,7 @@ impl Session {
     fn check_granted_on(&self, wanted: &Wanted) -> Result<(), MySqlError> {
         let catalog = self.state.instance.database().catalog();
         if let Level::Routine(kind, (schema, name)) = &wanted.level {
-            return match catalog.routine(schema, *kind, name) {
+            return match sys::find_routine(&catalog, schema, *kind, name) {
                 Some(_) => Ok(()),
                 None => Err(errors::sp_does_not_exist(kind.name(), name)),
             };
@@ -226,7 +227,7 @@ impl Session {
         let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
         let columns: Vec<String> = if let Some(table) = information_schema::find(schema, name) {
             table.columns.iter().map(|(name, ..)| name.to_string()).collect()
-        } else if let Some(view) = catalog.find_view(schema, name) {
+        } else if let Some(view) = sys::find_view(&catalog, schema, name) {
             // One that is no longer valid can be granted on as a whole.
             if wanted.columns.is_empty() {
                 return Ok(());

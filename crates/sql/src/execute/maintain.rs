@@ -11,6 +11,7 @@ use super::{Failure, Outcome};
 use crate::parse::ast::{Maintenance, ObjectName};
 use crate::session::{ResultSink, Session};
 use crate::show::Answer;
+use crate::sys;
 
 impl Session {
     pub(crate) async fn maintain(&mut self, operation: Maintenance, tables: &[ObjectName], options: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
@@ -46,7 +47,7 @@ impl Session {
             };
             let mut line = |kind: &str, text: &str| rows.push(vec![Value::text(shown.as_str()), Value::text(op), Value::text(kind), Value::text(text)]);
             let temporary = self.state.temporary.find(&schema, &table).is_some();
-            if let Some(view) = self.state.instance.database().catalog().find_view(&schema, &table).filter(|_| !temporary) {
+            if let Some(view) = sys::find_view(&self.state.instance.database().catalog(), &schema, &table).filter(|_| !temporary) {
                 match (operation, super::view::columns(&self.state, &view)) {
                     (Maintenance::Check, Ok(_)) => line("status", "OK"),
                     (Maintenance::Check, Err(e)) => {

@@ -12,6 +12,7 @@ use crate::parse::ast;
 use crate::plan::{ExprKind, Rel, RelKind};
 use crate::session::{Session, SessionState, error};
 use crate::show;
+use crate::sys;
 
 impl Session {
     pub(crate) async fn create_view(&mut self, view: &ast::CreateView) -> Result<Outcome, Failure> {
@@ -72,7 +73,7 @@ impl Session {
 
     /// Error 1347 if the name is a view's.
     pub(crate) fn check_base_table(&self, schema: &str, name: &str) -> Result<(), MySqlError> {
-        match self.state.instance.database().catalog().find_view(schema, name) {
+        match sys::find_view(&self.state.instance.database().catalog(), schema, name) {
             Some(_) if self.state.temporary.find(schema, name).is_some() => Ok(()),
             Some(_) => Err(errors::wrong_object(schema, name, "BASE TABLE")),
             None => Ok(()),

@@ -106,6 +106,10 @@ pub trait EvalContext {
     fn connection_id(&self) -> u64 {
         0
     }
+    /// There is a connection of that number.
+    fn has_connection(&self, _id: u64) -> bool {
+        false
+    }
     /// VERSION().
     fn version(&self) -> Str {
         Str::from("8.0.12")

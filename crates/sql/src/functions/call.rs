@@ -81,7 +81,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),
         F::GtidSubset | F::GtidSubtract | F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => gtid::function(func, args, cx),
-        F::ConnectionId | F::PsCurrentThreadId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
+        F::ConnectionId | F::PsCurrentThreadId | F::PsThreadId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
         | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::ReleaseAllLocks | F::NameConst | F::FormatBytes | F::FormatPicoTime => {
             session::function(func, args, cx)
         }

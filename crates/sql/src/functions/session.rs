@@ -14,6 +14,7 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
     Ok(match func {
         // A thread of performance_schema is a connection.
         F::ConnectionId | F::PsCurrentThreadId => Value::UInt(cx.connection_id()),
+        F::PsThreadId => to_u64(&args[0], cx).filter(|id| cx.has_connection(*id)).map_or(Value::Null, Value::UInt),
         F::CurrentRole => Value::Text(cx.current_role()),
         F::CurrentUser => Value::Text(cx.current_user()),
         F::User => Value::Text(cx.user()),

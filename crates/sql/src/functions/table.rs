@@ -48,7 +48,7 @@ impl FuncId {
     /// A replica that runs the statement may see something else.
     pub fn differs_on_replicas(self) -> bool {
         use FuncId::*;
-        self.is_volatile() || matches!(self, AesDecrypt | AesEncrypt | CurrentUser | FoundRows | PsCurrentThreadId | RowCount | User | Version)
+        self.is_volatile() || matches!(self, AesDecrypt | AesEncrypt | CurrentUser | FoundRows | PsCurrentThreadId | PsThreadId | RowCount | User | Version)
     }
 
     /// SQL calls it by its name: it is no operator and no target of special syntax.
@@ -363,6 +363,7 @@ functions! {
     // The session and the server.
     ConnectionId "CONNECTION_ID" 0..=0 Statement;
     PsCurrentThreadId "PS_CURRENT_THREAD_ID" 0..=0 Statement;
+    PsThreadId "PS_THREAD_ID" 1..=1 Statement;
     CurrentRole "CURRENT_ROLE" 0..=0 Statement;
     CurrentUser "CURRENT_USER" 0..=0 Statement;
     Database "DATABASE" 0..=0 Statement;

@@ -305,6 +305,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::GtidSubtract => own(u32::MAX / 4, true),
         F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => integer(true, 21),
         F::NameConst => args[1].ty.clone(),
+        F::PsThreadId => ExprType::ubigint(true),
         F::FormatBytes | F::FormatPicoTime => own(17, true),
     })
 }

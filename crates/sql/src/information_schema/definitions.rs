@@ -5,6 +5,31 @@
 //! UNSIGNED, `I` INT, `d` DATETIME, `m` DATETIME(6), `D` DECIMAL(20,6), `t` TIME, `p` DECIMAL(5,2), `f` DOUBLE, `j` JSON, and `?` makes
 //! it nullable.
 
+/// Columns behind those that say whose events are summed up.
+macro_rules! event_sums {
+    ($whose:literal) => {
+        concat!($whose, "EVENT_NAME s128;COUNT_STAR u;SUM_TIMER_WAIT u;MIN_TIMER_WAIT u;AVG_TIMER_WAIT u;MAX_TIMER_WAIT u")
+    };
+}
+
+macro_rules! statement_sums {
+    ($whose:literal) => {
+        concat!(
+            event_sums!($whose),
+            ";SUM_LOCK_TIME u;SUM_ERRORS u;SUM_WARNINGS u;SUM_ROWS_AFFECTED u;SUM_ROWS_SENT u;SUM_ROWS_EXAMINED u;SUM_CREATED_TMP_DISK_TABLES u;SUM_CREATED_TMP_TABLES u;SUM_SELECT_FULL_JOIN u;SUM_SELECT_FULL_RANGE_JOIN u;SUM_SELECT_RANGE u;SUM_SELECT_RANGE_CHECK u;SUM_SELECT_SCAN u;SUM_SORT_MERGE_PASSES u;SUM_SORT_RANGE u;SUM_SORT_ROWS u;SUM_SORT_SCAN u;SUM_NO_INDEX_USED u;SUM_NO_GOOD_INDEX_USED u"
+        )
+    };
+}
+
+macro_rules! transaction_sums {
+    ($whose:literal) => {
+        concat!(
+            event_sums!($whose),
+            ";COUNT_READ_WRITE u;SUM_TIMER_READ_WRITE u;MIN_TIMER_READ_WRITE u;AVG_TIMER_READ_WRITE u;MAX_TIMER_READ_WRITE u;COUNT_READ_ONLY u;SUM_TIMER_READ_ONLY u;MIN_TIMER_READ_ONLY u;AVG_TIMER_READ_ONLY u;MAX_TIMER_READ_ONLY u"
+        )
+    };
+}
+
 // Columns that several tables have.
 const EVENTS_STAGES: &str = "THREAD_ID u;EVENT_ID u;END_EVENT_ID u?;EVENT_NAME s128;SOURCE s64?;TIMER_START u?;TIMER_END u?;TIMER_WAIT u?;WORK_COMPLETED u?;WORK_ESTIMATED u?;NESTING_EVENT_ID u?;NESTING_EVENT_TYPE s11?";
 const EVENTS_STATEMENTS: &str = "THREAD_ID u;EVENT_ID u;END_EVENT_ID u?;EVENT_NAME s128;SOURCE s64?;TIMER_START u?;TIMER_END u?;TIMER_WAIT u?;LOCK_TIME u;SQL_TEXT S?;DIGEST s64?;DIGEST_TEXT S?;CURRENT_SCHEMA s64?;OBJECT_TYPE s64?;OBJECT_SCHEMA s64?;OBJECT_NAME s64?;OBJECT_INSTANCE_BEGIN u?;MYSQL_ERRNO I?;RETURNED_SQLSTATE s5?;MESSAGE_TEXT s128?;ERRORS u;WARNINGS u;ROWS_AFFECTED u;ROWS_SENT u;ROWS_EXAMINED u;CREATED_TMP_DISK_TABLES u;CREATED_TMP_TABLES u;SELECT_FULL_JOIN u;SELECT_FULL_RANGE_JOIN u;SELECT_RANGE u;SELECT_RANGE_CHECK u;SELECT_SCAN u;SORT_MERGE_PASSES u;SORT_RANGE u;SORT_ROWS u;SORT_SCAN u;NO_INDEX_USED u;NO_GOOD_INDEX_USED u;NESTING_EVENT_ID u?;NESTING_EVENT_TYPE s11?;NESTING_EVENT_LEVEL I?";
@@ -77,6 +102,10 @@ pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
     (
         "INNODB_METRICS",
         "NAME s193;SUBSYSTEM s193;COUNT i;MAX_COUNT i?;MIN_COUNT i?;AVG_COUNT f?;COUNT_RESET i;MAX_COUNT_RESET i?;MIN_COUNT_RESET i?;AVG_COUNT_RESET f?;TIME_ENABLED d?;TIME_DISABLED d?;TIME_ELAPSED i?;TIME_RESET d?;STATUS s193;TYPE s193;COMMENT s193",
+    ),
+    (
+        "INNODB_BUFFER_PAGE",
+        "POOL_ID u;BLOCK_ID u;SPACE u;PAGE_NUMBER u;PAGE_TYPE s21?;FLUSH_TYPE u;FIX_COUNT u;IS_HASHED s1?;NEWEST_MODIFICATION u;OLDEST_MODIFICATION u;ACCESS_TIME u;TABLE_NAME s341?;INDEX_NAME s341?;NUMBER_RECORDS u;DATA_SIZE u;COMPRESSED_SIZE u;PAGE_STATE s21?;IO_FIX s21?;IS_OLD s1?;FREE_PAGE_CLOCK u",
     ),
     (
         "INNODB_BUFFER_POOL_STATS",
@@ -160,6 +189,7 @@ pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
 ];
 
 pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
+    ("accounts", "USER b32?;HOST b60?;CURRENT_CONNECTIONS i;TOTAL_CONNECTIONS i"),
     ("cond_instances", "NAME s128;OBJECT_INSTANCE_BEGIN u"),
     (
         "data_lock_waits",
@@ -172,20 +202,35 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("events_stages_current", EVENTS_STAGES),
     ("events_stages_history", EVENTS_STAGES),
     ("events_stages_history_long", EVENTS_STAGES),
+    ("events_stages_summary_by_account_by_event_name", event_sums!("USER b32?;HOST b60?;")),
+    ("events_stages_summary_by_host_by_event_name", event_sums!("HOST b60?;")),
+    ("events_stages_summary_by_thread_by_event_name", event_sums!("THREAD_ID u;")),
+    ("events_stages_summary_by_user_by_event_name", event_sums!("USER b32?;")),
+    ("events_stages_summary_global_by_event_name", event_sums!("")),
     ("events_statements_current", EVENTS_STATEMENTS),
     ("events_statements_history", EVENTS_STATEMENTS),
     ("events_statements_history_long", EVENTS_STATEMENTS),
+    ("events_statements_summary_by_account_by_event_name", statement_sums!("USER b32?;HOST b60?;")),
     (
         "events_statements_summary_by_digest",
         "SCHEMA_NAME s64?;DIGEST s64?;DIGEST_TEXT S?;COUNT_STAR u;SUM_TIMER_WAIT u;MIN_TIMER_WAIT u;AVG_TIMER_WAIT u;MAX_TIMER_WAIT u;SUM_LOCK_TIME u;SUM_ERRORS u;SUM_WARNINGS u;SUM_ROWS_AFFECTED u;SUM_ROWS_SENT u;SUM_ROWS_EXAMINED u;SUM_CREATED_TMP_DISK_TABLES u;SUM_CREATED_TMP_TABLES u;SUM_SELECT_FULL_JOIN u;SUM_SELECT_FULL_RANGE_JOIN u;SUM_SELECT_RANGE u;SUM_SELECT_RANGE_CHECK u;SUM_SELECT_SCAN u;SUM_SORT_MERGE_PASSES u;SUM_SORT_RANGE u;SUM_SORT_ROWS u;SUM_SORT_SCAN u;SUM_NO_INDEX_USED u;SUM_NO_GOOD_INDEX_USED u;FIRST_SEEN m;LAST_SEEN m;QUANTILE_95 u;QUANTILE_99 u;QUANTILE_999 u;QUERY_SAMPLE_TEXT S?;QUERY_SAMPLE_SEEN m;QUERY_SAMPLE_TIMER_WAIT u;HIGHKEY_CPU_TIME u;HIGHKEY_LATCH_WAIT u;HIGHKEY_ROW_LOCK_WAIT u;HIGHKEY_LOG_WAIT u;HIGHKEY_PAGE_READ u;HIGHKEY_PAGE_WRITE u;HIGHKEY_BINLOG_BYTES u;HIGHKEY_LOG_SYNCS u;HIGHKEY_GROUP_COMMITS u;HIGHKEY_SYNC_TIME u;HIGHKEY_PARALLEL u;HIGHKEY_SERIAL_DISABLED u;HIGHKEY_SERIAL_HINT u;HIGHKEY_SERIAL_COST u;HIGHKEY_SERIAL_WORKERS u;HIGHKEY_SERIAL_ORDER u",
     ),
+    ("events_statements_summary_by_host_by_event_name", statement_sums!("HOST b60?;")),
     (
         "events_statements_summary_by_program",
         "OBJECT_TYPE s9;OBJECT_SCHEMA s64;OBJECT_NAME s64;COUNT_STAR u;SUM_TIMER_WAIT u;MIN_TIMER_WAIT u;AVG_TIMER_WAIT u;MAX_TIMER_WAIT u;COUNT_STATEMENTS u;SUM_STATEMENTS_WAIT u;MIN_STATEMENTS_WAIT u;AVG_STATEMENTS_WAIT u;MAX_STATEMENTS_WAIT u;SUM_LOCK_TIME u;SUM_ERRORS u;SUM_WARNINGS u;SUM_ROWS_AFFECTED u;SUM_ROWS_SENT u;SUM_ROWS_EXAMINED u;SUM_CREATED_TMP_DISK_TABLES u;SUM_CREATED_TMP_TABLES u;SUM_SELECT_FULL_JOIN u;SUM_SELECT_FULL_RANGE_JOIN u;SUM_SELECT_RANGE u;SUM_SELECT_RANGE_CHECK u;SUM_SELECT_SCAN u;SUM_SORT_MERGE_PASSES u;SUM_SORT_RANGE u;SUM_SORT_ROWS u;SUM_SORT_SCAN u;SUM_NO_INDEX_USED u;SUM_NO_GOOD_INDEX_USED u",
     ),
+    ("events_statements_summary_by_thread_by_event_name", statement_sums!("THREAD_ID u;")),
+    ("events_statements_summary_by_user_by_event_name", statement_sums!("USER b32?;")),
+    ("events_statements_summary_global_by_event_name", statement_sums!("")),
     ("events_transactions_current", EVENTS_TRANSACTIONS),
     ("events_transactions_history", EVENTS_TRANSACTIONS),
     ("events_transactions_history_long", EVENTS_TRANSACTIONS),
+    ("events_transactions_summary_by_account_by_event_name", transaction_sums!("USER b32?;HOST b60?;")),
+    ("events_transactions_summary_by_host_by_event_name", transaction_sums!("HOST b60?;")),
+    ("events_transactions_summary_by_thread_by_event_name", transaction_sums!("THREAD_ID u;")),
+    ("events_transactions_summary_by_user_by_event_name", transaction_sums!("USER b32?;")),
+    ("events_transactions_summary_global_by_event_name", transaction_sums!("")),
     ("events_waits_current", EVENTS_WAITS),
     ("events_waits_history", EVENTS_WAITS),
     ("events_waits_history_long", EVENTS_WAITS),
@@ -222,9 +267,18 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("global_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("global_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     (
+        "highkey_row_lock_waits",
+        "wait_started d?;wait_age t?;wait_age_secs i?;locked_table S?;locked_table_schema s64?;locked_table_name s64?;locked_table_partition s64?;locked_table_subpartition s64?;locked_index s64?;locked_type s32;waiting_trx_id s18;waiting_trx_started d;waiting_trx_age t?;waiting_trx_rows_locked u;waiting_trx_rows_modified u;waiting_pid u;waiting_query S?;waiting_lock_id s128;waiting_lock_mode s32;blocking_trx_id s18;blocking_pid u;blocking_query S?;blocking_lock_id s128;blocking_lock_mode s32?;blocking_trx_started d;blocking_trx_age t?;blocking_trx_rows_locked u;blocking_trx_rows_modified u;sql_kill_blocking_query s32;sql_kill_blocking_connection s26",
+    ),
+    (
+        "highkey_table_lock_waits",
+        "object_schema s64?;object_name s64?;waiting_thread_id u;waiting_pid u?;waiting_account S?;waiting_lock_type s32;waiting_lock_duration s32;waiting_query S?;waiting_query_secs i?;waiting_query_rows_affected u?;waiting_query_rows_examined u?;blocking_thread_id u;blocking_pid u?;blocking_account S?;blocking_lock_type s32;blocking_lock_duration s32;sql_kill_blocking_query s31?;sql_kill_blocking_connection s25?",
+    ),
+    (
         "host_cache",
         "IP s64;HOST b255?;HOST_VALIDATED s3;SUM_CONNECT_ERRORS i;COUNT_HOST_BLOCKED_ERRORS i;COUNT_NAMEINFO_TRANSIENT_ERRORS i;COUNT_NAMEINFO_PERMANENT_ERRORS i;COUNT_FORMAT_ERRORS i;COUNT_ADDRINFO_TRANSIENT_ERRORS i;COUNT_ADDRINFO_PERMANENT_ERRORS i;COUNT_FCRDNS_ERRORS i;COUNT_HOST_ACL_ERRORS i;COUNT_NO_AUTH_PLUGIN_ERRORS i;COUNT_AUTH_PLUGIN_ERRORS i;COUNT_HANDSHAKE_ERRORS i;COUNT_PROXY_USER_ERRORS i;COUNT_PROXY_USER_ACL_ERRORS i;COUNT_AUTHENTICATION_ERRORS i;COUNT_SSL_ERRORS i;COUNT_MAX_USER_CONNECTIONS_ERRORS i;COUNT_MAX_USER_CONNECTIONS_PER_HOUR_ERRORS i;COUNT_DEFAULT_DATABASE_ERRORS i;COUNT_INIT_CONNECT_ERRORS i;COUNT_LOCAL_ERRORS i;COUNT_UNKNOWN_ERRORS i;FIRST_SEEN d;LAST_SEEN d;FIRST_ERROR_SEEN d?;LAST_ERROR_SEEN d?",
     ),
+    ("hosts", "HOST b60?;CURRENT_CONNECTIONS i;TOTAL_CONNECTIONS i"),
     (
         "memory_summary_by_account_by_event_name",
         "USER b32?;HOST b60?;EVENT_NAME s128;COUNT_ALLOC u;COUNT_FREE u;SUM_NUMBER_OF_BYTES_ALLOC u;SUM_NUMBER_OF_BYTES_FREE u;LOW_COUNT_USED i;CURRENT_COUNT_USED i;HIGH_COUNT_USED i;LOW_NUMBER_OF_BYTES_USED i;CURRENT_NUMBER_OF_BYTES_USED i;HIGH_NUMBER_OF_BYTES_USED i",
@@ -252,6 +306,7 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ("mutex_instances", "NAME s128;OBJECT_INSTANCE_BEGIN u;LOCKED_BY_THREAD_ID u?"),
     ("performance_timers", "TIMER_NAME s11;TIMER_FREQUENCY i?;TIMER_RESOLUTION i?;TIMER_OVERHEAD i?"),
     ("persisted_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
+    ("processlist", "ID u;USER s32?;HOST s261?;DB s64?;COMMAND s16?;TIME i?;STATE s64?;INFO S?"),
     ("replication_applier_filters", "CHANNEL_NAME s64;FILTER_NAME s64;FILTER_RULE S;CONFIGURED_BY s37;ACTIVE_SINCE m;COUNTER u"),
     ("replication_applier_global_filters", "FILTER_NAME s64;FILTER_RULE S;CONFIGURED_BY s25;ACTIVE_SINCE m"),
     (
@@ -278,6 +333,8 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
         "CHANNEL_NAME s64;GROUP_NAME s36;SOURCE_UUID s36;THREAD_ID u?;SERVICE_STATE s10;COUNT_RECEIVED_HEARTBEATS u;LAST_HEARTBEAT_TIMESTAMP m;RECEIVED_TRANSACTION_SET S;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_QUEUED_TRANSACTION s57?;LAST_QUEUED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;LAST_QUEUED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;LAST_QUEUED_TRANSACTION_START_QUEUE_TIMESTAMP m;LAST_QUEUED_TRANSACTION_END_QUEUE_TIMESTAMP m;QUEUEING_TRANSACTION s57?;QUEUEING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP m;QUEUEING_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP m;QUEUEING_TRANSACTION_START_QUEUE_TIMESTAMP m",
     ),
     ("rwlock_instances", "NAME s128;OBJECT_INSTANCE_BEGIN u;WRITE_LOCKED_BY_THREAD_ID u?;READ_LOCKED_BY_COUNT n"),
+    ("session_account_connect_attrs", "PROCESSLIST_ID u;ATTR_NAME b32;ATTR_VALUE b1024?;ORDINAL_POSITION I?"),
+    ("session_connect_attrs", "PROCESSLIST_ID u;ATTR_NAME b32;ATTR_VALUE b1024?;ORDINAL_POSITION I?"),
     ("session_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("session_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("setup_actors", "HOST b60;USER b32;ROLE b32;ENABLED s3;HISTORY s3"),
@@ -293,6 +350,7 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
         "socket_summary_by_instance",
         "EVENT_NAME s128;OBJECT_INSTANCE_BEGIN u;COUNT_STAR u;SUM_TIMER_WAIT u;MIN_TIMER_WAIT u;AVG_TIMER_WAIT u;MAX_TIMER_WAIT u;COUNT_READ u;SUM_TIMER_READ u;MIN_TIMER_READ u;AVG_TIMER_READ u;MAX_TIMER_READ u;SUM_NUMBER_OF_BYTES_READ u;COUNT_WRITE u;SUM_TIMER_WRITE u;MIN_TIMER_WRITE u;AVG_TIMER_WRITE u;MAX_TIMER_WRITE u;SUM_NUMBER_OF_BYTES_WRITE u;COUNT_MISC u;SUM_TIMER_MISC u;MIN_TIMER_MISC u;AVG_TIMER_MISC u;MAX_TIMER_MISC u",
     ),
+    ("status_by_thread", "THREAD_ID u;VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     (
         "table_io_waits_summary_by_index_usage",
         "OBJECT_TYPE s64?;OBJECT_SCHEMA s64?;OBJECT_NAME s64?;INDEX_NAME s64?;COUNT_STAR u;SUM_TIMER_WAIT u;MIN_TIMER_WAIT u;AVG_TIMER_WAIT u;MAX_TIMER_WAIT u;COUNT_READ u;SUM_TIMER_READ u;MIN_TIMER_READ u;AVG_TIMER_READ u;MAX_TIMER_READ u;COUNT_WRITE u;SUM_TIMER_WRITE u;MIN_TIMER_WRITE u;AVG_TIMER_WRITE u;MAX_TIMER_WRITE u;COUNT_FETCH u;SUM_TIMER_FETCH u;MIN_TIMER_FETCH u;AVG_TIMER_FETCH u;MAX_TIMER_FETCH u;COUNT_INSERT u;SUM_TIMER_INSERT u;MIN_TIMER_INSERT u;AVG_TIMER_INSERT u;MAX_TIMER_INSERT u;COUNT_UPDATE u;SUM_TIMER_UPDATE u;MIN_TIMER_UPDATE u;AVG_TIMER_UPDATE u;MAX_TIMER_UPDATE u;COUNT_DELETE u;SUM_TIMER_DELETE u;MIN_TIMER_DELETE u;AVG_TIMER_DELETE u;MAX_TIMER_DELETE u",
@@ -310,18 +368,12 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
         "THREAD_ID u;NAME s128;TYPE s10;PROCESSLIST_ID u?;PROCESSLIST_USER s32?;PROCESSLIST_HOST s60?;PROCESSLIST_DB s64?;PROCESSLIST_COMMAND s16?;PROCESSLIST_TIME i?;PROCESSLIST_STATE s64?;PROCESSLIST_INFO S?;PARENT_THREAD_ID u?;ROLE s64?;INSTRUMENTED s3;HISTORY s3;CONNECTION_TYPE s16?;THREAD_OS_ID u?;RESOURCE_GROUP s64?",
     ),
     ("user_defined_functions", "UDF_NAME s64;UDF_RETURN_TYPE s20;UDF_TYPE s20;UDF_LIBRARY s1024?;UDF_USAGE_COUNT i?"),
+    ("users", "USER b32?;CURRENT_CONNECTIONS i;TOTAL_CONNECTIONS i"),
 ];
 
-const INNODB_LOCK_WAITS: &str = "wait_started d?;wait_age t?;wait_age_secs i?;locked_table S?;locked_table_schema s64?;locked_table_name s64?;locked_table_partition s64?;locked_table_subpartition s64?;locked_index s64?;locked_type s32;waiting_trx_id s18;waiting_trx_started d;waiting_trx_age t?;waiting_trx_rows_locked u;waiting_trx_rows_modified u;waiting_pid u;waiting_query S?;waiting_lock_id s128;waiting_lock_mode s32;blocking_trx_id s18;blocking_pid u;blocking_query S?;blocking_lock_id s128;blocking_lock_mode s32?;blocking_trx_started d;blocking_trx_age t?;blocking_trx_rows_locked u;blocking_trx_rows_modified u;sql_kill_blocking_query s32;sql_kill_blocking_connection s26";
-const SCHEMA_TABLE_LOCK_WAITS: &str = "object_schema s64?;object_name s64?;waiting_thread_id u;waiting_pid u?;waiting_account S?;waiting_lock_type s32;waiting_lock_duration s32;waiting_query S?;waiting_query_secs i?;waiting_query_rows_affected u?;waiting_query_rows_examined u?;blocking_thread_id u;blocking_pid u?;blocking_account S?;blocking_lock_type s32;blocking_lock_duration s32;sql_kill_blocking_query s31?;sql_kill_blocking_connection s25?";
 
-/// Who waits for whom; those named `x$…` have statements as they were written.
-pub(super) const SYS: &[(&str, &str)] = &[
-    ("innodb_lock_waits", INNODB_LOCK_WAITS),
-    ("schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
-    ("x$innodb_lock_waits", INNODB_LOCK_WAITS),
-    ("x$schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
-];
+/// The settings of sys, whose views are in `crate::sys`.
+pub(super) const SYS: &[(&str, &str)] = &[("sys_config", "variable s128;value s128?;set_time d?;set_by s128?")];
 
 /// Who may do what.
 pub(super) const MYSQL: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Who has locked what, and who waits for whom: INNODB_TRX, performance_schema's data_locks and data_lock_waits, and the text of a deadlock.
+//! Who has locked what, and who waits for whom: INNODB_TRX, performance_schema's data_locks, data_lock_waits, highkey_row_lock_waits and events_transactions_current, and the text of a deadlock.
 //!
 //! Names of locks are `transaction:index:record`, the record by a hash of its key; those that are waited for end with `:w`.
 
@@ -12,7 +12,6 @@ use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LockExtent, L
 use highkey_types::{DateTime, MySqlError, Time, Value};
 
 use super::rows::{t, u};
-use super::threads::query;
 use crate::session::{Instance, ProcessEntry, SessionState, error};
 use crate::show;
 
@@ -138,14 +137,15 @@ pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, M
     Ok(rows)
 }
 
-/// sys.innodb_lock_waits: a row for each that a waiter waits for, with what INNODB_TRX says of both.
-pub(super) fn lock_waits(state: &SessionState, shortened: bool) -> Result<Vec<Vec<Value>>, MySqlError> {
+/// performance_schema.highkey_row_lock_waits: a row for each that a waiter waits for, with what INNODB_TRX says of both.
+pub(super) fn lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
     let places = places(&state.instance);
     let sessions = sessions(&state.instance);
     let reports = reports(&state.instance, &places)?;
     let moment = |us: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(us as i64).unwrap_or_default()));
     let age = |us: u64| (now_us() / 1_000_000).saturating_sub(us / 1_000_000) as i64;
     let time = |us: u64| Value::Time(Time { micros: age(us) * 1_000_000 });
+    let query = |side: &Side| side.query.clone().map_or(Value::Null, Value::Text);
     let mut rows = Vec::new();
     for lock in &reports {
         let Some(wait) = &lock.wait else { continue };
@@ -159,14 +159,13 @@ pub(super) fn lock_waits(state: &SessionState, shortened: bool) -> Result<Vec<Ve
             let index = t(&def.indexes[places[&lock.index.0].1].name);
             let mut row = vec![moment(wait.since_us), time(wait.since_us), Value::Int(age(wait.since_us)), t(&table), t(&def.schema), t(&def.name), Value::Null, Value::Null, index];
             row.extend([t("RECORD"), t(lock.txn.0.to_string()), moment(waiter.started_us), time(waiter.started_us), u(waiter.rows_locked), u(waiter.rows_changed)]);
-            row.extend([u(waiter.connection), query(waiter.query.as_deref(), shortened), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
-            row.extend([query(blocker.query.as_deref(), shortened), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
+            row.extend([u(waiter.connection), query(&waiter), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
+            row.extend([query(&blocker), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
             row.extend([moment(blocker.started_us), time(blocker.started_us), u(blocker.rows_locked), u(blocker.rows_changed)]);
             row.extend([t(format!("KILL QUERY {}", blocker.connection)), t(format!("KILL {}", blocker.connection))]);
             rows.push(row);
         }
     }
-    rows.sort_by_key(|row| row[2].as_i64().map_or(0, |age| -age));
     Ok(rows)
 }
 
@@ -205,6 +204,24 @@ fn level(isolation: Isolation) -> &'static str {
 
 /// What a transaction that has locked nothing is called: numbers that no other has.
 const UNNUMBERED: u64 = 1 << 48;
+
+/// performance_schema.events_transactions_current: the transactions that go on, numbered by when they began.
+pub(super) fn current_transactions(state: &SessionState) -> Vec<Vec<Value>> {
+    let nulls = |count: usize| vec![Value::Null; count];
+    let row = |process: &Arc<ProcessEntry>| {
+        let active = process.activity().get()?;
+        let picos = now_us().saturating_sub(active.started_us).saturating_mul(1_000_000);
+        let mut row = vec![u(process.id()), u(active.started_us), Value::Null, t("transaction"), t("ACTIVE"), active.id.map_or(Value::Null, |id| u(id.0))];
+        // GTID, XA, source and moments.
+        row.extend(nulls(8));
+        let mode = if process.is_read_only() { "READ ONLY" } else { "READ WRITE" };
+        row.extend([u(picos), t(mode), t(level(active.isolation)), t(if process.is_in_transaction() { "NO" } else { "YES" })]);
+        // Savepoints, and what it is inside of.
+        row.extend(nulls(6));
+        Some(row)
+    };
+    state.instance.processes().all().iter().filter_map(row).collect()
+}
 
 /// information_schema.INNODB_TRX. Not the asking session's, if it has locked nothing: it has a view only to ask.
 pub(super) fn transactions(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {

@@ -68,6 +68,14 @@ pub fn shown_name(table: &VirtualTable) -> String {
     if &*table.schema == "information_schema" { table.name.to_uppercase() } else { table.name.to_string() }
 }
 
+/// TABLE_TYPE of a virtual table as in MySQL, where those of mysql and sys are tables.
+pub fn table_type(table: &VirtualTable) -> &'static str {
+    match &*table.schema {
+        "mysql" | "sys" => "BASE TABLE",
+        _ => "SYSTEM VIEW",
+    }
+}
+
 /// The rows of a virtual table, now: at least those about the tables that the query asks about.
 pub fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
     rows::rows(state, table, wanted, warnings)

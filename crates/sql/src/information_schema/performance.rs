@@ -6,16 +6,16 @@ use highkey_types::Value;
 use super::rows::t;
 use crate::session::stage_name;
 
-/// MySQL's consumers: the present stage of each connection and the digests of statements are kept, no events and no history.
+/// MySQL's consumers: the present stage, statement and transaction of each connection and the digests of statements are kept, no waits and no history.
 pub(super) fn consumers() -> Vec<Vec<Value>> {
     let consumers = [
         ("events_stages_current", "YES"),
         ("events_stages_history", "NO"),
         ("events_stages_history_long", "NO"),
-        ("events_statements_current", "NO"),
+        ("events_statements_current", "YES"),
         ("events_statements_history", "NO"),
         ("events_statements_history_long", "NO"),
-        ("events_transactions_current", "NO"),
+        ("events_transactions_current", "YES"),
         ("events_transactions_history", "NO"),
         ("events_transactions_history_long", "NO"),
         ("events_waits_current", "NO"),
@@ -28,13 +28,15 @@ pub(super) fn consumers() -> Vec<Vec<Value>> {
     consumers.into_iter().map(|(name, enabled)| vec![t(name), t(enabled)]).collect()
 }
 
-/// The stages that events_stages_current shows; the moments when they begin are not kept.
+/// The stages that events_stages_current shows, whose beginnings are not kept, statements and transactions.
 pub(super) fn instruments() -> Vec<Vec<Value>> {
     let row = |stage: Stage| {
         let (name, unit) = stage_name(stage);
         vec![t(format!("stage/sql/{name}")), t("YES"), t("NO"), t(if unit.is_empty() { "" } else { "progress" }), Value::Int(0), Value::Null]
     };
-    Stage::ALL.into_iter().map(row).collect()
+    let timed = |name: &str, properties: &str| vec![t(name), t("YES"), t("YES"), t(properties), Value::Int(0), Value::Null];
+    let whole = [timed("statement/com/Execute", ""), timed("statement/com/Query", "mutable"), timed("transaction", "")];
+    Stage::ALL.into_iter().map(row).chain(whole).collect()
 }
 
 /// Everybody's statements are summed up.

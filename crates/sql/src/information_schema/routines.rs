@@ -9,12 +9,13 @@ use super::rows::{t, type_cells, u, wall_clock};
 use crate::parse::ast::ParameterMode;
 use crate::routine;
 use crate::session::SessionState;
+use crate::sys;
 use crate::variables::SqlModes;
 
 /// Those that the account may see, by schema and name.
 pub fn seen(state: &SessionState) -> Vec<Arc<RoutineDef>> {
     let catalog = state.instance.database().catalog();
-    let all = catalog.schemas().into_iter().flat_map(|schema| catalog.routines(&schema.name));
+    let all = catalog.schemas().into_iter().flat_map(|schema| sys::routines(&catalog, &schema.name));
     all.filter(|def| routine::is_seen(state, def)).collect()
 }
 

@@ -15,6 +15,7 @@ use crate::privileges::column_cell;
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
+use crate::sys;
 
 /// Text, number, NULL.
 pub(super) fn t(text: impl AsRef<str>) -> Value {
@@ -25,22 +26,13 @@ pub(super) fn u(n: impl Into<u64>) -> Value {
     Value::UInt(n.into())
 }
 
-/// MySQL's sys has views that work for who reads them, over performance_schema, INNODB_TRX and functions of sys: errors 1356 and 1227.
-fn check_sys(state: &SessionState, name: &str) -> Result<(), MySqlError> {
-    let Some(access) = state.access() else { return Ok(()) };
-    if !access.schema("performance_schema").has(Privileges::SELECT) || !access.schema("sys").has(Privileges::EXECUTE) {
-        let why = "references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
-        return Err(MySqlError::with_message(1356, format!("View 'sys.{name}' {why}")));
-    }
-    if name.ends_with("innodb_lock_waits") { access.check_global(Privileges::PROCESS, "PROCESS") } else { Ok(()) }
-}
-
 pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
-    if &*table.schema == "information_schema" && (table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits")) {
+    let of_engine = match &*table.schema {
+        "information_schema" => table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits"),
+        schema => schema == "performance_schema" && &*table.name == "highkey_row_lock_waits",
+    };
+    if of_engine {
         state.check_global(Privileges::PROCESS, "PROCESS")?;
-    }
-    if &*table.schema == "sys" {
-        check_sys(state, &table.name)?;
     }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
@@ -92,7 +84,9 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_locks") => locks::data_locks(state)?,
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
+        ("performance_schema", "events_statements_current") => threads::statements(state),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
+        ("performance_schema", "events_transactions_current") => locks::current_transactions(state),
         // There are no groups of servers.
         ("performance_schema", name) if name.starts_with("replication_group_") => Vec::new(),
         ("performance_schema", "replication_applier_filters") => replica::filters(state, true),
@@ -103,11 +97,17 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "setup_actors") => performance::actors(),
         ("performance_schema", "setup_consumers") => performance::consumers(),
         ("performance_schema", "setup_instruments") => performance::instruments(),
+        ("performance_schema", "accounts") => threads::connections(state, true, true),
+        ("performance_schema", "highkey_row_lock_waits") => locks::lock_waits(state)?,
+        ("performance_schema", "highkey_table_lock_waits") => threads::table_lock_waits(state),
+        ("performance_schema", "hosts") => threads::connections(state, false, true),
+        ("performance_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
+        ("performance_schema", "session_account_connect_attrs") => threads::attributes(state, true),
+        ("performance_schema", "session_connect_attrs") => threads::attributes(state, false),
+        ("performance_schema", "status_by_thread") => threads::status(state),
         ("performance_schema", "threads") => threads::threads(state),
-        ("sys", "innodb_lock_waits") => locks::lock_waits(state, true)?,
-        ("sys", "x$innodb_lock_waits") => locks::lock_waits(state, false)?,
-        ("sys", "schema_table_lock_waits") => threads::table_lock_waits(state, true),
-        ("sys", "x$schema_table_lock_waits") => threads::table_lock_waits(state, false),
+        ("performance_schema", "users") => threads::connections(state, true, false),
+        ("sys", "sys_config") => sys::config(state),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status") => show::status_rows(state, true),
@@ -213,7 +213,7 @@ pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Ta
 fn wanted_views(state: &SessionState, wanted: &Wanted) -> Vec<Arc<View>> {
     let catalog = state.instance.database().catalog();
     let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
-    schemas.flat_map(|schema| catalog.views(&schema.name)).filter(|view| wanted.table(&view.def().name) && state.sees_table(&view.def().schema, &view.def().name)).collect()
+    schemas.flat_map(|schema| sys::views(&catalog, &schema.name)).filter(|view| wanted.table(&view.def().name) && state.sees_table(&view.def().schema, &view.def().name)).collect()
 }
 
 fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
@@ -290,20 +290,18 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     for schema in SYSTEM_SCHEMAS {
-        // MySQL's types: tables of mysql are its own, those of sys views.
-        let (kind, engine, format, collation, options, comment) = match schema {
-            "mysql" => ("BASE TABLE", t("InnoDB"), t("Dynamic"), t("utf8_bin"), t(""), ""),
-            "sys" => ("VIEW", Value::Null, Value::Null, Value::Null, Value::Null, "VIEW"),
-            _ => ("SYSTEM VIEW", Value::Null, Value::Null, Value::Null, t(""), ""),
-        };
         for table in super::tables_of(schema).into_iter().filter(|table| wanted.schema(schema) && state.sees_table(schema, &table.name)) {
-            let version = if kind == "VIEW" { Value::Null } else { Value::Int(10) };
-            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine.clone(), version, format.clone()];
+            let kind = super::table_type(&table);
+            let (engine, format, collation) = match kind {
+                "BASE TABLE" => (t("InnoDB"), t("Dynamic"), t("utf8_bin")),
+                _ => (Value::Null, Value::Null, Value::Null),
+            };
+            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(kind), engine, Value::Int(10), format];
             row.extend((0..5).map(|_| u(0u64)));
             row.push(u(0u64));
             row.push(Value::Null);
             row.push(Value::DateTime(wall_clock(state, state.instance.started_at())));
-            row.extend([Value::Null, Value::Null, collation.clone(), Value::Null, options.clone(), t(comment)]);
+            row.extend([Value::Null, Value::Null, collation, Value::Null, t(""), t("")]);
             rows.push(row);
         }
     }

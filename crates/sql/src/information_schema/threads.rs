@@ -1,16 +1,17 @@
-//! Connections as threads, and the metadata locks that they have and wait for: performance_schema's threads and metadata_locks, sys.schema_table_lock_waits.
+//! Connections as threads, what they run, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads,
+//! events_statements_current, accounts, users, hosts, session_connect_attrs, status_by_thread, metadata_locks and highkey_table_lock_waits.
 //! A thread's number is its connection's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
 use highkey_types::Value;
 
 use super::rows::{t, u};
-use crate::session::{ProcessEntry, ProcessSnapshot, SessionState};
+use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, StatusCounter, host_of};
 
-/// performance_schema.threads: the connections, and the replica's workers. Threads of the operating system serve all of them, and are nobody's.
+/// performance_schema.threads: the connections, the replica's workers, and who runs events. Threads of the operating system serve all of them, and are nobody's.
 pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
     state.instance.processes().all().iter().map(|process| thread(process)).collect()
 }
@@ -18,7 +19,11 @@ pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
 fn thread(process: &ProcessEntry) -> Vec<Value> {
     let p = process.snapshot();
     let given = |text: &str| if text.is_empty() { Value::Null } else { t(text) };
-    let name = if process.connection_type().is_some() { "thread/sql/one_connection" } else { "thread/sql/slave_worker" };
+    let name = match process.connection_type() {
+        Some(_) => "thread/sql/one_connection",
+        None if p.command == "Daemon" => "thread/sql/event_scheduler",
+        None => "thread/sql/slave_worker",
+    };
     vec![
         u(p.id),
         t(name),
@@ -41,9 +46,78 @@ fn thread(process: &ProcessEntry) -> Vec<Value> {
     ]
 }
 
-/// The client's host without its port.
 fn host(p: &ProcessSnapshot) -> &str {
-    p.host.rsplit_once(':').map_or(p.host.as_str(), |(host, _)| host)
+    host_of(&p.host)
+}
+
+/// performance_schema.events_statements_current: the statements that run. What is counted when they end is 0.
+pub(super) fn statements(state: &SessionState) -> Vec<Vec<Value>> {
+    state.instance.processes().all().iter().filter_map(|process| statement(process)).collect()
+}
+
+fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {
+    let p = process.snapshot();
+    let text = p.info?;
+    let picos = u64::try_from(p.elapsed.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
+    let nulls = |count: usize| vec![Value::Null; count];
+    let zeros = |count: usize| vec![u(0_u64); count];
+    let mut row = vec![u(p.id), u(process.status().get(StatusCounter::Questions)), Value::Null, t(format!("statement/com/{}", p.command))];
+    // Where it comes from, and when it began; then its digest.
+    row.extend(nulls(3));
+    row.extend([u(picos), u(0_u64), Value::Text(text), Value::Null, Value::Null, p.db.map_or(Value::Null, t)]);
+    // The object that it is a part of, and what has become of it.
+    row.extend(nulls(7));
+    row.extend(zeros(4));
+    row.push(u(process.rows_examined()));
+    row.extend(zeros(13));
+    row.extend(nulls(3));
+    Some(row)
+}
+
+/// performance_schema.accounts, users and hosts: how many connections each has, and has made.
+pub(super) fn connections(state: &SessionState, by_user: bool, by_host: bool) -> Vec<Vec<Value>> {
+    let processes = state.instance.processes();
+    let key = |user: &str, host: &str| (by_user.then(|| user.to_owned()), by_host.then(|| host.to_owned()));
+    let mut counts: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for ((user, host), made) in processes.made() {
+        counts.entry(key(&user, &host)).or_default().1 += made;
+    }
+    for process in processes.all().iter().filter(|process| process.connection_type().is_some()) {
+        let p = process.snapshot();
+        if let Some((current, _)) = counts.get_mut(&key(&p.user, host(&p))) {
+            *current += 1;
+        }
+    }
+    let row = |((user, host), (current, made)): ((Option<String>, Option<String>), (u64, u64))| {
+        let named = user.into_iter().chain(host).map(t);
+        named.chain([current, made].map(|n| Value::Int(n as i64))).collect::<Vec<Value>>()
+    };
+    counts.into_iter().map(row).collect()
+}
+
+/// performance_schema.session_connect_attrs: what clients say of themselves, in no order. `own`: those of the session's user only.
+pub(super) fn attributes(state: &SessionState, own: bool) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        if !own || process.snapshot().user == state.client.user {
+            rows.extend(process.attributes().iter().map(|(name, value)| vec![u(process.id()), t(name), t(value), Value::Null]));
+        }
+    }
+    rows
+}
+
+/// performance_schema.status_by_thread: what the connections have counted for themselves, and their TLS.
+pub(super) fn status(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        let row = |name: &str, value: &str| vec![u(process.id()), t(name), t(value)];
+        rows.extend(process.status().of_session().map(|(name, n)| row(name, &n.to_string())));
+        if process.connection_type().is_some() {
+            let (version, cipher) = process.tls();
+            rows.extend([row("Ssl_cipher", cipher), row("Ssl_version", version)]);
+        }
+    }
+    rows
 }
 
 /// The connections by their sessions' numbers in reports of metadata locks.
@@ -91,8 +165,8 @@ pub(super) fn metadata_locks(state: &SessionState) -> Vec<Vec<Value>> {
     state.instance.database().metadata_lock_reports().iter().map(row).collect()
 }
 
-/// sys.schema_table_lock_waits: who waits for a table, beside each that has a lock of it.
-pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec<Value>> {
+/// performance_schema.highkey_table_lock_waits: who waits for a table, beside each that has a lock of it.
+pub(super) fn table_lock_waits(state: &SessionState) -> Vec<Vec<Value>> {
     let owners = owners(state);
     let locks = state.instance.database().metadata_lock_reports();
     let mut rows = Vec::new();
@@ -102,7 +176,7 @@ pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec
         for held in locks.iter().filter(|lock| lock.is_granted && lock.object == waiting.object) {
             let Some(holder) = owners.get(&held.session) else { continue };
             let id = holder.id();
-            let mut row = vec![t(schema), t(name), u(w.id), u(w.id), account(&w), t(lock_type(waiting)), t(lock_duration(waiting)), query(w.info.as_deref(), shortened)];
+            let mut row = vec![t(schema), t(name), u(w.id), u(w.id), account(&w), t(lock_type(waiting)), t(lock_duration(waiting)), w.info.clone().map_or(Value::Null, Value::Text)];
             row.extend([Value::Int(w.seconds as i64), u(0_u64), u(waiter.rows_examined()), u(id), u(id), account(&holder.snapshot())]);
             row.extend([t(lock_type(held)), t(lock_duration(held)), t(format!("KILL QUERY {id}")), t(format!("KILL {id}"))]);
             rows.push(row);
@@ -113,19 +187,4 @@ pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec
 
 fn account(p: &ProcessSnapshot) -> Value {
     t(format!("{}@{}", p.user, host(p)))
-}
-
-/// A statement as sys shows it: in one line, and without its middle if it has more than 64 characters.
-pub(super) fn query(text: Option<&str>, shortened: bool) -> Value {
-    match text {
-        None => Value::Null,
-        Some(text) if shortened && text.chars().count() > 64 => {
-            let characters: Vec<char> = text.chars().collect();
-            let (begin, end) = (&characters[..30], &characters[characters.len() - 30..]);
-            let short: String = begin.iter().chain(&[' ', '.', '.', '.', ' ']).chain(end).collect();
-            t(short.replace('\n', " "))
-        }
-        Some(text) if shortened => t(text.replace('\n', " ")),
-        Some(text) => t(text),
-    }
 }

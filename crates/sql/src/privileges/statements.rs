@@ -10,6 +10,7 @@ use crate::parse::ast::{
 };
 use crate::session::{Session, SessionState};
 use crate::show;
+use crate::sys;
 
 /// Session variables that ask for SYSTEM_VARIABLES_ADMIN.
 const RESTRICTED: [&str; 12] = [
@@ -58,7 +59,7 @@ impl SessionState {
             ShowWhat::CreateTable(name) if self.is_temporary(name) => Ok(()),
             ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
                 let (schema, table) = self.named(name)?;
-                if self.instance.database().catalog().find_view(&schema, table).is_some() {
+                if sys::find_view(&self.instance.database().catalog(), &schema, table).is_some() {
                     let seen = access.table(&schema, table);
                     return match (seen.has_any(Privileges::SELECT), seen.has(Privileges::SHOW_VIEW)) {
                         (true, true) => Ok(()),

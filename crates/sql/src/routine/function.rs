@@ -769,6 +769,10 @@ impl EvalContext for Inside<'_> {
         self.cx.connection_id()
     }
 
+    fn has_connection(&self, id: u64) -> bool {
+        self.cx.has_connection(id)
+    }
+
     fn version(&self) -> Str {
         self.cx.version()
     }

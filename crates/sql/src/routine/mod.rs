@@ -23,6 +23,7 @@ use crate::parse::print::quote;
 use crate::plan::ExprType;
 use crate::prepared::PreparedStatement;
 use crate::session::{Actor, Diagnostics, Session, parse_options};
+use crate::sys;
 use crate::variables::{SqlModes, VarId, VarValue};
 
 pub(crate) use event::check_event_body;
@@ -166,7 +167,7 @@ pub(crate) fn program(def: &RoutineDef) -> Result<Program, MySqlError> {
 impl Session {
     /// The routine, ready to run; `None` if there is none.
     fn load_routine(&mut self, kind: RoutineKind, schema: &str, name: &str) -> Result<Option<Arc<Loaded>>, MySqlError> {
-        let Some(def) = self.state.instance.database().catalog().routine(schema, kind, name) else { return Ok(None) };
+        let Some(def) = sys::find_routine(&self.state.instance.database().catalog(), schema, kind, name) else { return Ok(None) };
         self.load_definition(&def).map(Some)
     }
 

@@ -57,7 +57,7 @@ pub use events::binlog_options;
 pub use files::resolve as resolve_file;
 pub(crate) use instance::AutoIncrementLocking;
 pub use instance::{Account, Instance, Replica};
-pub(crate) use process::stage_name;
+pub(crate) use process::{host_of, stage_name};
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
@@ -220,6 +220,9 @@ impl Session {
     pub fn new(instance: Arc<Instance>, client: ClientInfo) -> Session {
         let process = instance.processes().register(client.connection_id, &client.user, &client.client_address);
         instance.note_connected();
+        if client.connection_type().is_some() {
+            instance.processes().note_made(&client.user, &client.client_address);
+        }
         Session {
             waits: instance.database().engine().waits(),
             started: Instant::now(),
@@ -683,6 +686,7 @@ impl Session {
     pub async fn change_user(&mut self, client: ClientInfo) -> Result<(), MySqlError> {
         self.close().await;
         self.state.process.set_user(&client.user);
+        self.state.instance.processes().note_made(&client.user, &client.client_address);
         self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());
         self.patterns = Patterns::default();
         // Their statements are bound for what the account before might do.

@@ -26,6 +26,17 @@ pub enum Interruption {
     Timeout,
 }
 
+/// Of so many users and hosts it is known how many connections they have made.
+const MAX_ACCOUNTS: usize = 10_000;
+
+/// So many bytes of a connection's attributes are kept, as MySQL does unless it is told otherwise.
+const ATTRIBUTES_MAX: usize = 512;
+
+/// A client's host without its port.
+pub fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
 /// What SHOW PROCESSLIST shows of a connection.
 #[derive(Clone, Debug)]
 pub struct ProcessSnapshot {
@@ -34,6 +45,8 @@ pub struct ProcessSnapshot {
     pub host: String,
     pub db: Option<String>,
     pub command: &'static str,
+    /// How long it has done what it does.
+    pub elapsed: Duration,
     pub seconds: u64,
     pub state: String,
     pub info: Option<Arc<str>>,
@@ -72,6 +85,10 @@ pub struct ProcessEntry {
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
     connection_type: OnceLock<&'static str>,
+    /// Version and cipher.
+    tls: OnceLock<(String, String)>,
+    /// Name and value of what the client has said of itself.
+    attributes: OnceLock<Vec<(String, String)>>,
     /// Tells whether the client has left.
     client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
@@ -102,6 +119,30 @@ impl ProcessEntry {
     /// `None`: there is no client.
     pub fn connection_type(&self) -> Option<&'static str> {
         self.connection_type.get().copied()
+    }
+
+    /// The connection has TLS; stays as it is said first.
+    pub fn set_tls(&self, version: &str, cipher: &str) {
+        self.tls.get_or_init(|| (version.to_owned(), cipher.to_owned()));
+    }
+
+    /// Version and cipher; both are empty without TLS.
+    pub fn tls(&self) -> (&str, &str) {
+        self.tls.get().map_or(("", ""), |(version, cipher)| (version.as_str(), cipher.as_str()))
+    }
+
+    /// Name and value of what the client says of itself, as far as there is room; stays as it is said first.
+    pub fn set_attributes(&self, attributes: Vec<(String, String)>) {
+        let mut bytes = 0;
+        let fits = |(name, value): &(String, String)| {
+            bytes += name.len() + value.len();
+            bytes <= ATTRIBUTES_MAX
+        };
+        let _ = self.attributes.set(attributes.into_iter().take_while(fits).collect());
+    }
+
+    pub fn attributes(&self) -> &[(String, String)] {
+        self.attributes.get().map_or(&[], Vec::as_slice)
     }
 
     /// How to know that the client has left; stays as it is said first.
@@ -312,13 +353,15 @@ impl ProcessEntry {
 
     pub fn snapshot(&self) -> ProcessSnapshot {
         let activity = self.activity.lock();
+        let elapsed = activity.since.elapsed();
         ProcessSnapshot {
             id: self.id,
             user: activity.user.clone(),
             host: activity.host.clone(),
             db: activity.db.clone(),
             command: activity.command,
-            seconds: activity.since.elapsed().as_secs(),
+            elapsed,
+            seconds: elapsed.as_secs(),
             state: stage_text(&self.progress).unwrap_or_else(|| activity.state.to_owned()),
             info: activity.info.clone(),
         }
@@ -397,6 +440,8 @@ pub struct ProcessList {
     /// How many of the entries are no connections.
     daemons: AtomicUsize,
     entries: RwLock<BTreeMap<u64, Arc<ProcessEntry>>>,
+    /// How many connections there have been, by user and host.
+    made: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl ProcessList {
@@ -429,6 +474,8 @@ impl ProcessList {
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),
             connection_type: OnceLock::new(),
+            tls: OnceLock::new(),
+            attributes: OnceLock::new(),
             client: OnceLock::new(),
             status: Status::default(),
             wake: Notify::new(),
@@ -477,6 +524,20 @@ impl ProcessList {
     pub fn counted_one(&self, counter: StatusCounter, sums: &Status) -> u64 {
         let entries = self.entries.read();
         entries.values().map(|entry| entry.status.get(counter)).sum::<u64>() + sums.get(counter)
+    }
+
+    /// A client has connected, or has become another user.
+    pub fn note_made(&self, user: &str, address: &str) {
+        let account = (user.to_owned(), host_of(address).to_owned());
+        let mut made = self.made.lock();
+        if made.len() < MAX_ACCOUNTS || made.contains_key(&account) {
+            *made.entry(account).or_default() += 1;
+        }
+    }
+
+    /// How many connections there have been, by user and host.
+    pub fn made(&self) -> BTreeMap<(String, String), u64> {
+        self.made.lock().clone()
     }
 
     pub fn get(&self, id: u64) -> Option<Arc<ProcessEntry>> {

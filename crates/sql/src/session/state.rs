@@ -27,6 +27,7 @@ use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Rel, Subquery};
 use crate::privileges::{Access, RoleSettings, quoted_roles};
 use crate::routine::{FunctionCalls, StoredFunction};
+use crate::sys;
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -136,6 +137,9 @@ impl SessionState {
         process.set_lock_owner(locks.number());
         if let Some(connection_type) = client.connection_type() {
             process.set_connection_type(connection_type);
+        }
+        if let (Some(version), Some(cipher)) = (&client.tls_version, &client.tls_cipher) {
+            process.set_tls(version, cipher);
         }
         let mut state = SessionState {
             config: Config::of(&variables),
@@ -532,14 +536,15 @@ impl BindContext for SessionState {
         if information_schema::is_virtual_schema(schema) {
             return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
         }
-        if self.locks.has_tables() {
+        let catalog = self.instance.database().catalog();
+        let view = sys::find_view(&catalog, schema, name);
+        if self.locks.has_tables() && !view.as_ref().is_some_and(|view| view.is_built_in()) {
             self.locks.check_table(schema, name, false)?;
         }
-        let catalog = self.instance.database().catalog();
-        if let Some(view) = catalog.find_view(schema, name) {
-            return Ok(TableSource::View(view));
+        match view {
+            Some(view) => Ok(TableSource::View(view)),
+            None => Ok(TableSource::Base(catalog.table(schema, name)?)),
         }
-        Ok(TableSource::Base(catalog.table(schema, name)?))
     }
 
     fn temporary_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
@@ -610,7 +615,7 @@ impl BindContext for SessionState {
     }
 
     fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
-        self.instance.database().catalog().routine(schema, RoutineKind::Function, name)
+        sys::find_routine(&self.instance.database().catalog(), schema, RoutineKind::Function, name)
     }
 
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
@@ -744,6 +749,10 @@ impl EvalContext for SessionState {
 
     fn connection_id(&self) -> u64 {
         self.client.connection_id
+    }
+
+    fn has_connection(&self, id: u64) -> bool {
+        self.instance.processes().get(id).is_some()
     }
 
     fn version(&self) -> Str {

@@ -259,6 +259,11 @@ impl Status {
         }
     }
 
+    /// Name and value of the counters that a connection has for itself.
+    pub fn of_session(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        NAMES.iter().zip(self.counters.iter()).filter(|(name, _)| StatusCounter::is_of_session(name)).map(|(name, counter)| (*name, counter.load(Ordering::Relaxed)))
+    }
+
     /// Name and value of every counter; those that a connection has for itself are taken from `session`.
     pub fn all<'s>(&'s self, session: &'s Status) -> impl Iterator<Item = (&'static str, u64)> + 's {
         NAMES.iter().enumerate().map(move |(i, &name)| {

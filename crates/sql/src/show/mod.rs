@@ -26,6 +26,7 @@ use crate::replica;
 use crate::routine;
 use crate::session::error::{self, err};
 use crate::session::SessionState;
+use crate::sys;
 use crate::variables::SqlModes;
 
 pub use create::definition;
@@ -137,7 +138,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let schema = known_schema(state, schema.as_deref())?;
             let tables = state.instance.database().catalog().tables(&schema);
             let mut rows: Vec<Vec<Value>> = tables.iter().map(|table| table_status(state, table)).collect();
-            rows.extend(state.instance.database().catalog().views(&schema).iter().map(|view| view_status(state, view)));
+            rows.extend(sys::views(&state.instance.database().catalog(), &schema).iter().map(|view| view_status(state, view)));
             rows.retain(|row| row[0].as_str().is_some_and(|name| state.sees_table(&schema, name)));
             rows.sort_by(|a, b| a[0].as_str().cmp(&b[0].as_str()));
             Answer::new(
@@ -286,13 +287,8 @@ pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, M
 
 fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
     let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
-    names.extend(state.instance.database().catalog().views(schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
-    let kind = match schema {
-        "mysql" => "BASE TABLE",
-        "sys" => "VIEW",
-        _ => "SYSTEM VIEW",
-    };
-    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), kind)));
+    names.extend(sys::views(&state.instance.database().catalog(), schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
+    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), information_schema::table_type(t))));
     names.retain(|(name, _)| state.sees_table(schema, name));
     names.sort();
     names
@@ -311,7 +307,7 @@ fn view(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<View>>, My
 /// The view of that name, be it hidden by a temporary table.
 fn view_of_name(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<View>>, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
-    Ok(state.instance.database().catalog().find_view(&schema, &name.name))
+    Ok(sys::find_view(&state.instance.database().catalog(), &schema, &name.name))
 }
 
 fn create_view(state: &SessionState, view: &View) -> Answer {
@@ -323,7 +319,7 @@ fn create_view(state: &SessionState, view: &View) -> Answer {
 /// Error 1305 for one that is not there, or that the account does not see.
 fn create_routine(state: &SessionState, kind: RoutineKind, name: &ObjectName) -> Result<Answer, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
-    let found = state.instance.database().catalog().routine(&schema, kind, &name.name).filter(|def| routine::is_seen(state, def));
+    let found = sys::find_routine(&state.instance.database().catalog(), &schema, kind, &name.name).filter(|def| routine::is_seen(state, def));
     let def = found.ok_or_else(|| highkey_types::errors::sp_does_not_exist(kind.name(), &name.name))?;
     let text = if routine::shows_body(state, &def) { t(routine::definition(&def)?) } else { Value::Null };
     let modes = SqlModes(def.sql_mode).to_string();

@@ -43,13 +43,14 @@ impl Database {
         self.store_routine(cx, def, granted.into_iter().collect())
     }
 
-    /// Gives a routine other characteristics. Error 1305.
+    /// Gives a routine other characteristics. Errors: 1305, 3552.
     pub async fn alter_routine(
         self: &Arc<Self>,
         cx: &DdlContext,
         (kind, schema, name): (RoutineKind, &str, &str),
         change: impl FnOnce(&mut RoutineDef),
     ) -> Result<(), MySqlError> {
+        refuse_system_schema(schema)?;
         let _locks = self.lock_tables(cx, vec![lock_name(schema, kind, name)]).await?;
         let Some(old) = self.catalog().routine(schema, kind, name) else {
             return Err(errors::sp_does_not_exist(kind.name(), format_args!("{schema}.{name}")));
@@ -59,8 +60,9 @@ impl Database {
         self.store_routine(cx, def, Vec::new())
     }
 
-    /// Drops a routine, and with it what has been granted on it. Error 1305.
+    /// Drops a routine, and with it what has been granted on it. Errors: 1305, 3552.
     pub async fn drop_routine(self: &Arc<Self>, cx: &DdlContext, (kind, schema, name): (RoutineKind, &str, &str)) -> Result<(), MySqlError> {
+        refuse_system_schema(schema)?;
         let _locks = self.lock_tables(cx, vec![lock_name(schema, kind, name)]).await?;
         let _accounts = self.lock_accounts(cx).await?;
         let catalog = self.catalog();

@@ -32,6 +32,7 @@ mod procedures;
 mod progress;
 mod replay;
 mod row_locks;
+mod sys;
 mod temporary;
 mod tpch;
 mod transactions;

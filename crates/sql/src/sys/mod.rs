@@ -1,0 +1,118 @@
+//! The schema sys: views and routines that tell people and their tools what performance_schema and information_schema know. See `README.md`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
+
+use highkey_table::{Catalog, CheckOption, DataAccess, RoutineDef, RoutineKind, View, ViewAlgorithm, ViewDef};
+use highkey_types::{Charset, Collation, Str, Value};
+
+use crate::information_schema;
+use crate::parse::ast::Statement;
+use crate::parse::{self, ParseOptions};
+use crate::session::SessionState;
+use crate::variables::SqlModes;
+
+const SCHEMA: &str = "sys";
+
+/// As MySQL makes them.
+const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+/// By name.
+static VIEWS: LazyLock<BTreeMap<Str, Arc<View>>> = LazyLock::new(|| {
+    let views = statements(include_str!("views.sql")).map(|statement| Arc::new(view(statement)));
+    views.map(|view| (view.def().name.clone(), view)).collect()
+});
+
+/// By kind and name, which is in lower case.
+static ROUTINES: LazyLock<BTreeMap<(RoutineKind, Str), Arc<RoutineDef>>> = LazyLock::new(|| {
+    let routines = statements(include_str!("routines.sql")).map(|statement| Arc::new(routine(statement)));
+    routines.map(|def| ((def.kind, def.name.clone()), def)).collect()
+});
+
+/// The statements of a script, without their semicolons.
+fn statements(script: &'static str) -> impl Iterator<Item = &'static str> {
+    script.trim_end().split("\n\n").filter(|statement| !statement.starts_with("--")).map(|statement| statement.trim_end_matches(';'))
+}
+
+fn definer() -> (Str, Str) {
+    ("mysql.sys".into(), "localhost".into())
+}
+
+fn view(statement: &str) -> View {
+    let (name, text) = statement.strip_prefix("CREATE VIEW sys.").and_then(|rest| rest.split_once(" AS\n")).expect("a view's definition");
+    View::built_in(ViewDef {
+        schema: SCHEMA.into(),
+        name: name.into(),
+        columns: Vec::new(),
+        text: text.into(),
+        algorithm: ViewAlgorithm::Undefined,
+        check: CheckOption::None,
+        definer: definer(),
+        invoker: true,
+        updatable: false,
+        charset: Charset::Utf8mb4,
+        collation: Collation::utf8mb4(),
+        created_at: SystemTime::now(),
+    })
+}
+
+fn routine(statement: &str) -> RoutineDef {
+    let parsed = parse::parse_single(statement, ParseOptions::default()).expect("a statement that can be read");
+    let Statement::CreateRoutine(create) = parsed.statement else { unreachable!("the script has nothing but routines") };
+    let made = SystemTime::now();
+    RoutineDef {
+        kind: create.kind,
+        schema: SCHEMA.into(),
+        name: create.name.name.as_str().into(),
+        parameters: create.parameters.as_str().into(),
+        returns: create.returns.as_str().into(),
+        body: create.body.as_str().into(),
+        data_access: create.characteristics.data_access.unwrap_or(DataAccess::ContainsSql),
+        deterministic: create.characteristics.deterministic.unwrap_or(false),
+        invoker: true,
+        comment: create.characteristics.comment.as_deref().unwrap_or_default().into(),
+        definer: definer(),
+        sql_mode: SqlModes::parse(SQL_MODE).expect("modes that there are").0,
+        charset: Charset::Utf8mb4,
+        collation: Collation::utf8mb4(),
+        schema_collation: Collation::utf8mb4(),
+        created_at: made,
+        altered_at: made,
+    }
+}
+
+/// sys.sys_config: what MySQL has in it at first. Whoever wants another value sets the user variable that begins with `sys.`.
+pub fn config(state: &SessionState) -> Vec<Vec<Value>> {
+    let settings = [
+        ("diagnostics.allow_i_s_tables", Some("OFF")),
+        ("diagnostics.include_raw", Some("OFF")),
+        ("ps_thread_trx_info.max_length", Some("65535")),
+        ("statement_performance_analyzer.limit", Some("100")),
+        ("statement_performance_analyzer.view", None),
+        ("statement_truncate_len", Some("64")),
+    ];
+    let set_at = information_schema::wall_clock(state, state.instance.started_at());
+    let text = |text: &str| Value::Text(text.into());
+    settings.into_iter().map(|(name, value)| vec![text(name), value.map_or(Value::Null, text), Value::DateTime(set_at), Value::Null]).collect()
+}
+
+/// The view that a name means: one of sys, or one of the catalog's.
+pub fn find_view(catalog: &Catalog, schema: &str, name: &str) -> Option<Arc<View>> {
+    if schema == SCHEMA { VIEWS.get(name).cloned() } else { catalog.find_view(schema, name) }
+}
+
+/// The views of a schema by name.
+pub fn views(catalog: &Catalog, schema: &str) -> Vec<Arc<View>> {
+    if schema == SCHEMA { VIEWS.values().cloned().collect() } else { catalog.views(schema) }
+}
+
+/// The routine of that name in any case: one of sys, or one of the catalog's.
+pub fn find_routine(catalog: &Catalog, schema: &str, kind: RoutineKind, name: &str) -> Option<Arc<RoutineDef>> {
+    if schema == SCHEMA { ROUTINES.get(&(kind, Str::from(name.to_lowercase()))).cloned() } else { catalog.routine(schema, kind, name) }
+}
+
+/// The routines of a schema by kind and name.
+pub fn routines(catalog: &Catalog, schema: &str) -> Vec<Arc<RoutineDef>> {
+    if schema == SCHEMA { ROUTINES.values().cloned().collect() } else { catalog.routines(schema) }
+}

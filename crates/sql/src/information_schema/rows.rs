@@ -44,7 +44,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
     }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
-        ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
+        ("information_schema", "collations") => Collation::all().iter().map(collation).collect(),
         ("information_schema", "collation_character_set_applicability") => Collation::all().iter().map(|c| vec![t(c.name), t(c.charset.name())]).collect(),
         ("information_schema", "engines") => show::engines(),
         ("information_schema", "events") => event::rows(state),

@@ -13,6 +13,8 @@ enum Implicit {
     Uca4,
     /// The code point itself; 0xFFFD past the basic plane.
     General,
+    /// The same for all, of each jamo of a Hangul syllable: levels behind the first.
+    Same(u16),
 }
 
 /// One collation's weights.  A text's weights are its characters' weights in a row: MySQL has no contractions here.
@@ -33,6 +35,13 @@ pub(super) static UCA_0400: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_unicode_ci.bin"), Implicit::Uca4, true));
 pub(super) static GENERAL: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_general_ci.bin"), Implicit::General, true));
+
+/// The secondary weights of UCA 9.0.0: accents.
+pub(super) static SECONDARY_0900: LazyLock<UnicodeWeights> =
+    LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/uca_0900_secondary.bin"), Implicit::Same(0x20), false));
+/// The tertiary weights of UCA 9.0.0: case and variants.
+pub(super) static TERTIARY_0900: LazyLock<UnicodeWeights> =
+    LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/uca_0900_tertiary.bin"), Implicit::Same(2), false));
 
 /// A character's weights.
 #[derive(Clone, Copy)]
@@ -181,7 +190,8 @@ impl UnicodeWeights {
             (Implicit::General | Implicit::Uca4, 0x1_0000..) => Units::new(&[0xFFFD]),
             (Implicit::Uca4 | Implicit::Uca520, 0x3400..=0x4DB5) => pair(0xFB80),
             (Implicit::Uca4 | Implicit::Uca520, 0x4E00..=0x9FA5) => pair(0xFB40),
-            (Implicit::Uca9, 0xAC00..=0xD7A3) => self.hangul(c - 0xAC00),
+            (Implicit::Uca9 | Implicit::Same(_), 0xAC00..=0xD7A3) => self.hangul(c - 0xAC00),
+            (Implicit::Same(weight), _) => Units::new(&[weight]),
             (Implicit::Uca9, 0x1_7000..=0x1_8AFF) => Units::new(&[0xFB00, ((c - 0x1_7000) | 0x8000) as u16]),
             (
                 Implicit::Uca9,

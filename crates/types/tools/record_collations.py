@@ -4,7 +4,8 @@ src/charset/tables.
 
 usage: record_collations.py PORT      (needs PyMySQL; the server is only asked for SELECTs; about seven minutes)
 
-CHARSET.bin: the code points of the bytes 0x80..0xFF, u16 little-endian, 0 for a byte that stands for none.
+CHARSET.bin: the code points of the bytes 0x80..0xFF, u16 little-endian, 0 for a byte that stands for none; then the byte of the upper
+case and that of the lower case of each of the 256 bytes.
 Collation of a single-byte character set: the weight of each byte.
 Weights of several levels are told apart by units of 0; utf8mb4_0900_as_cs has the primary weights of
 utf8mb4_0900_ai_ci, and its other two levels have a table file each.
@@ -26,7 +27,7 @@ TABLES = os.path.join(HERE, "..", "src", "collation", "tables")
 CHARSET_TABLES = os.path.join(HERE, "..", "src", "charset", "tables")
 UNICODE = ["utf8mb4_0900_ai_ci", "utf8mb4_general_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"]
 LEVELS = ["uca_0900_secondary", "uca_0900_tertiary"]
-CHARSETS = ["cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
+CHARSETS = ["ascii", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
             "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman"]
 # Several weights for one character.
 NOT_SIMPLE = ["cp1250_czech_cs", "latin1_german2_ci", "latin2_czech_cs"]
@@ -148,9 +149,14 @@ def record_charset(cursor, charset):
     # A byte that stands for nothing comes out as a question mark.
     codes = [0 if b >= 0x80 and c == 0x3F else c for b, c in enumerate(codes)]
     assert codes[:0x80] == list(range(0x80)), charset
+    cases = b""
+    for case in "UPPER", "LOWER":
+        cursor.execute("SELECT " + ",".join("CAST(%s(CONVERT(x'%02x' USING %s)) AS BINARY)" % (case, b, charset) for b in range(256)))
+        cases += b"".join(map(bytes, cursor.fetchone()))
+    assert len(cases) == 512, charset
     assert len(set(codes[0x80:]) - {0}) == sum(c > 0 for c in codes[0x80:]), charset
     with open(os.path.join(CHARSET_TABLES, charset + ".bin"), "wb") as file:
-        file.write(struct.pack("<128H", *codes[0x80:]))
+        file.write(struct.pack("<128H", *codes[0x80:]) + cases)
 
 
 def main():
@@ -166,9 +172,8 @@ def main():
             for name, level in zip(LEVELS, record_levels(cursor, weights)):
                 write_table(name, level, weights)
                 sums.append((name, checksum(level[c] for c in code_points())))
-    for charset in ["ascii"] + CHARSETS:
-        if charset != "ascii":
-            record_charset(cursor, charset)
+    for charset in CHARSETS:
+        record_charset(cursor, charset)
         cursor.execute("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE CHARACTER_SET_NAME = %s", (charset,))
         for (collation,) in cursor.fetchall():
             if collation in NOT_SIMPLE:

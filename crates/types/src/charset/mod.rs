@@ -5,6 +5,7 @@ mod single_byte;
 mod wide;
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 pub(crate) use single_byte::SingleByte;
 use wide::Wide;
@@ -177,7 +178,7 @@ impl Charset {
 
     /// The table of a character set with one byte a character.
     pub(crate) fn single_byte(self) -> Option<&'static SingleByte> {
-        Some(match self {
+        let table = match self {
             Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary | Charset::Ucs2 | Charset::Utf16 | Charset::Utf16le | Charset::Utf32 => return None,
             Charset::Latin1 => &single_byte::LATIN1,
             Charset::Ascii => &single_byte::ASCII,
@@ -201,7 +202,8 @@ impl Charset {
             Charset::Latin7 => &single_byte::LATIN7,
             Charset::Macce => &single_byte::MACCE,
             Charset::Macroman => &single_byte::MACROMAN,
-        })
+        };
+        Some(LazyLock::force(table))
     }
 
     /// True if the character set can hold `c`.

@@ -1,21 +1,25 @@
-//! Character sets of one byte a character whose lower half is ASCII.
+//! Character sets of one byte a character whose lower half is ASCII, and their letters' cases, which MySQL has a table of each for.
 
 use std::sync::LazyLock;
 
-/// The characters of the bytes 0x80 to 0xFF.
+/// One of them.
 pub(crate) struct SingleByte {
-    /// `None` for a byte that stands for no character.
+    /// The characters of the bytes 0x80 to 0xFF. `None` for a byte that stands for no character.
     chars: [Option<char>; 128],
     /// Each character with its byte, by character.
     bytes: Vec<(char, u8)>,
+    upper: &'static [u8],
+    lower: &'static [u8],
 }
 
 impl SingleByte {
-    /// From the code points that `tools/record_collations.py` wrote; 0 stands for no character.
-    fn load(file: &[u8; 256]) -> SingleByte {
+    /// From what `tools/record_collations.py` wrote.
+    fn load(file: &'static [u8; 768]) -> SingleByte {
+        let (codes, cases) = file.split_at(256);
+        let (upper, lower) = cases.split_at(256);
         let mut chars = [None; 128];
         let mut bytes = Vec::new();
-        for (index, pair) in file.chunks_exact(2).enumerate() {
+        for (index, pair) in codes.chunks_exact(2).enumerate() {
             let code = u32::from(u16::from_le_bytes([pair[0], pair[1]]));
             if let Some(c) = char::from_u32(code).filter(|_| code != 0) {
                 chars[index] = Some(c);
@@ -23,7 +27,7 @@ impl SingleByte {
             }
         }
         bytes.sort_unstable();
-        SingleByte { chars, bytes }
+        SingleByte { chars, bytes, upper, lower }
     }
 
     /// The character of a byte.
@@ -43,6 +47,20 @@ impl SingleByte {
             _ => self.bytes.binary_search_by_key(&c, |(known, _)| *known).ok().map(|at| self.bytes[at].1),
         }
     }
+
+    /// A character in upper case, as it is if it has none here.
+    pub(crate) fn upper(&self, c: char) -> char {
+        self.in_case(c, self.upper)
+    }
+
+    /// A character in lower case, as it is if it has none here.
+    pub(crate) fn lower(&self, c: char) -> char {
+        self.in_case(c, self.lower)
+    }
+
+    fn in_case(&self, c: char, case: &[u8]) -> char {
+        self.byte_of(c).and_then(|byte| self.char_of(case[usize::from(byte)])).unwrap_or(c)
+    }
 }
 
 macro_rules! tables {
@@ -52,6 +70,7 @@ macro_rules! tables {
 }
 
 tables! {
+    ASCII "ascii"
     CP1250 "cp1250"
     CP1251 "cp1251"
     CP1256 "cp1256"
@@ -74,6 +93,3 @@ tables! {
     MACCE "macce"
     MACROMAN "macroman"
 }
-
-/// ASCII: the upper half is empty.
-pub(super) static ASCII: LazyLock<SingleByte> = LazyLock::new(|| SingleByte::load(&[0; 256]));

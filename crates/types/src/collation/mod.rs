@@ -315,15 +315,21 @@ impl Collation {
     /// UPPER(): character by character, so a character whose upper case is several stays (`ß`).  Text of the `binary`
     /// collation is unchanged.
     pub fn upper(&self, text: &str) -> String {
-        self.map_case(text, str::to_ascii_uppercase, |c| {
-            let mut upper = c.to_uppercase();
-            (upper.len() == 1).then(|| upper.next()).flatten()
-        })
+        match self.charset.single_byte() {
+            Some(table) => text.chars().map(|c| table.upper(c)).collect(),
+            None => self.map_case(text, str::to_ascii_uppercase, |c| {
+                let mut upper = c.to_uppercase();
+                (upper.len() == 1).then(|| upper.next()).flatten()
+            }),
+        }
     }
 
     /// LOWER(), as [`upper`](Collation::upper).
     pub fn lower(&self, text: &str) -> String {
-        self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next())
+        match self.charset.single_byte() {
+            Some(table) => text.chars().map(|c| table.lower(c)).collect(),
+            None => self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next()),
+        }
     }
 
     fn map_case(&self, text: &str, ascii: fn(&str) -> String, one: fn(char) -> Option<char>) -> String {

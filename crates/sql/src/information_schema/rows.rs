@@ -394,7 +394,7 @@ pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec
         TypeKind::Char(n) | TypeKind::VarChar(n) => (u(*n), u(u64::from(*n) * ty.charset().max_bytes() as u64)),
         TypeKind::Binary(n) | TypeKind::VarBinary(n) => (u(*n), u(*n)),
         TypeKind::Enum(_) | TypeKind::Set(_) => (u(u64::from(ty.display_length()) / ty.charset().max_bytes() as u64), u(ty.display_length())),
-        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes()), u(ty.max_bytes())),
+        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes() / ty.charset().min_bytes() as u64), u(ty.max_bytes())),
         _ => (Value::Null, Value::Null),
     };
     let (precision, scale) = match ty.kind {

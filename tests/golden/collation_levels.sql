@@ -20,6 +20,6 @@ SELECT STRCMP('ab', 'Aa' COLLATE utf8mb4_0900_as_cs), STRCMP('a', 'A' COLLATE ut
 SELECT 'é' LIKE 'e' COLLATE utf8mb4_0900_as_ci, 'é' LIKE 'É' COLLATE utf8mb4_0900_as_ci, 'é' LIKE 'É' COLLATE utf8mb4_0900_as_cs;
 ALTER TABLE t DROP INDEX s, ADD UNIQUE (s);
 INSERT INTO t (id, s) VALUES (22, 'A');
-SHOW COLLATION LIKE 'utf8mb4_0900%';
+SHOW COLLATION LIKE 'utf8mb4\_0900\_as%';
 SELECT id FROM t FORCE INDEX (s) WHERE s >= 'á' ORDER BY s, id;
 DROP TABLE t;

@@ -148,8 +148,7 @@ pub fn encode_text_row(out: &mut Vec<u8>, values: &[Value], types: &[ColumnType]
 
 fn put_text(out: &mut Vec<u8>, text: &str, charset: Charset) {
     match charset {
-        // A utf8mb3 client gets the characters that it has no code for all the same.
-        Charset::Utf8mb3 => out.put_lenenc_str(text.as_bytes()),
+        Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary => out.put_lenenc_str(text.as_bytes()),
         _ => out.put_lenenc_str(&charset.encode(text)),
     }
 }

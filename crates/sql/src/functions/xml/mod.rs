@@ -11,7 +11,6 @@ use highkey_types::{MySqlError, Value};
 
 use self::document::{Document, NodeKind};
 use self::evaluate::Evaluation;
-use self::parse::XPath;
 use super::FuncId;
 use super::call::{Result, Types};
 use crate::expr::EvalContext;

@@ -108,7 +108,7 @@ const AXES: &[(&str, Axis)] = &[
 ];
 
 /// Tokens of the longest expression: no path and no condition is nested more deeply.
-const TOKENS: usize = 1000;
+const TOKENS: usize = 500;
 
 const NODE_TYPES: &[&str] = &["comment", "node", "processing-instruction", "text"];
 
@@ -162,6 +162,14 @@ pub(super) fn parse(text: &str) -> Result<XPath, MySqlError> {
         (None, Some(path)) if parser.next.kind == Kind::End => Ok(path),
         _ => Err(wrong("XPATH syntax error", parser.rest())),
     }
+}
+
+/// Which nodes a step leads to.
+enum NodeTest {
+    /// `text()` and the like: no type is told from another, and the nodes stay what they are, whatever the axis is.
+    Type,
+    /// Those of a name, or of any, along the axis.
+    Name(Axis, Option<String>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -410,37 +418,12 @@ impl<'t> Parser<'t> {
     }
 
     fn step(&mut self, from: XPath) -> Option<XPath> {
-        match self.tested_step(&from) {
-            Some(step) => Some(step),
-            None if self.problem.is_some() => None,
-            None if self.mark(b'.') => Some(from),
-            None => self.take(Kind::DoubleDot).map(|_| from.step(Axis::Parent, None)),
-        }
-    }
-
-    fn tested_step(&mut self, from: &XPath) -> Option<XPath> {
-        let axis = match self.take(Kind::Axis) {
-            Some(name) => {
-                if !(self.mark(b':') && self.mark(b':')) {
-                    return None;
-                }
-                AXES.iter().find(|(known, _)| *known == name).map(|(_, axis)| *axis)?
-            }
-            None if self.mark(b'@') => Axis::Attribute,
-            None => Axis::Child,
-        };
-        let mut path = if self.mark(b'*') {
-            from.clone().step(axis, None)
-        } else if self.take(Kind::NodeType).is_some() {
-            // No type is told from another: the nodes stay what they are.
-            if !(self.mark(b'(') && self.mark(b')')) {
-                return None;
-            }
-            from.clone()
-        } else {
-            let first = self.name()?;
-            let name = if self.mark(b':') { format!("{first}:{}", self.name()?) } else { first.to_owned() };
-            from.clone().step(axis, Some(name))
+        let mut path = match self.node_test() {
+            Some(NodeTest::Type) => from,
+            Some(NodeTest::Name(axis, name)) => from.step(axis, name),
+            None if self.problem.is_some() => return None,
+            None if self.mark(b'.') => return Some(from),
+            None => return self.take(Kind::DoubleDot).map(|_| from.step(Axis::Parent, None)),
         };
         while self.mark(b'[') {
             let condition = self.or(&XPath::Context, true).or_else(|| self.fail())?;
@@ -451,6 +434,28 @@ impl<'t> Parser<'t> {
             path = if condition.is_condition() { XPath::Filter { from, condition } } else { XPath::Index { from, position: condition } };
         }
         Some(path)
+    }
+
+    fn node_test(&mut self) -> Option<NodeTest> {
+        let axis = match self.take(Kind::Axis) {
+            Some(name) => {
+                if !(self.mark(b':') && self.mark(b':')) {
+                    return None;
+                }
+                AXES.iter().find(|(known, _)| *known == name).map(|(_, axis)| *axis)?
+            }
+            None if self.mark(b'@') => Axis::Attribute,
+            None => Axis::Child,
+        };
+        if self.mark(b'*') {
+            return Some(NodeTest::Name(axis, None));
+        }
+        if self.take(Kind::NodeType).is_some() {
+            return (self.mark(b'(') && self.mark(b')')).then_some(NodeTest::Type);
+        }
+        let first = self.name()?;
+        let name = if self.mark(b':') { format!("{first}:{}", self.name()?) } else { first.to_owned() };
+        Some(NodeTest::Name(axis, Some(name)))
     }
 
     /// Error 1105 for what comes next.

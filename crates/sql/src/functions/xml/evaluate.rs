@@ -8,7 +8,9 @@ use super::document::{Document, NodeKind};
 use super::parse::{Arithmetic, Axis, Comparison, Function, XPath};
 use crate::expr::EvalContext;
 use crate::expr::convert::{division_by_zero, out_of_range, quiet_f64, to_decimal, to_f64, to_i64, to_text, truth};
+use crate::functions::FuncId;
 use crate::functions::call::Result;
+use crate::functions::string::too_long;
 use crate::stack;
 
 /// Nodes of the largest result: paths give a node as often as they come to it.
@@ -277,6 +279,7 @@ impl Evaluation<'_, '_> {
         }
         Ok(match function {
             // Of more than two texts MySQL joins the first two.
+            F::Concat if text(0).len() + text(1).len() > self.cx.max_allowed_packet() => too_long(FuncId::Concat, self.cx),
             F::Concat => Value::from(format!("{}{}", text(0), text(1))),
             F::Contains => Value::bool(self.collation.find(text(0).as_bytes(), text(1).as_bytes()).is_some()),
             F::StringLength => Value::Int(text(0).chars().count() as i64),

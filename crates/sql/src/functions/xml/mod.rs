@@ -13,6 +13,7 @@ use self::document::{Document, NodeKind};
 use self::evaluate::Evaluation;
 use super::FuncId;
 use super::call::{Result, Types};
+use super::string::too_long;
 use crate::expr::EvalContext;
 use crate::expr::convert::{to_text, warn};
 
@@ -46,6 +47,9 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
     let new = to_text(&args[2]).unwrap_or_default();
     // The closing tag is taken for as long as it has no blanks.
     let end = (node.end..=xml.len()).find(|end| xml.is_char_boundary(*end)).unwrap_or(xml.len());
+    if node.start + new.len() + (xml.len() - end) > evaluation.cx.max_allowed_packet() {
+        return Ok(too_long(func, evaluation.cx));
+    }
     Ok(Value::from(format!("{}{new}{}", &xml[..node.start], &xml[end..])))
 }
 

@@ -20,6 +20,8 @@ COLLATIONS = {
 }
 LEVELS = ["utf8mb4_0900_as_ci", "utf8mb4_0900_as_cs"]
 # Fewer samples of each of these.
+TAILORED = ["esperanto", "estonian", "german2", "hungarian", "icelandic", "latvian", "persian", "polish", "roman", "romanian", "sinhala",
+            "slovenian", "spanish", "swedish", "turkish", "vietnamese"]
 WIDE = ["%s_%s" % (charset, kind) for charset in ["ucs2", "utf16", "utf32"] for kind in ["general_ci", "bin", "unicode_ci", "unicode_520_ci"]]
 WIDE += ["utf16le_general_ci", "utf16le_bin"]
 SINGLE_BYTE = """cp1250_croatian_ci cp1250_general_ci cp1250_polish_ci cp1251_bin cp1251_bulgarian_ci cp1251_general_ci cp1251_general_cs
@@ -35,6 +37,17 @@ def alphabet_of(charset):
         return ASCII + [chr(code) for code in struct.unpack("<128H", file.read(256)) if code and chr(code).isalpha()]
 
 
+def letters_of(language):
+    """Those whose weights are not those of utf8mb4_unicode_ci, and letters beside them."""
+    with open(os.path.join(HERE, "..", "src", "collation", "tables", "uca_0400_%s.bin" % language), "rb") as file:
+        words = [word for (word,) in struct.iter_unpack("<H", file.read())]
+    letters = list("abcdeijnouvyzAEIOUTZ _%") + ["ae", "ß", "é", "ä", "ż"]
+    while words:
+        letters.append(chr(words[0]))
+        words = words[2 + words[1] :]
+    return letters
+
+
 def main():
     random.seed(20)
     more = {collation: UTF8 for collation in LEVELS}
@@ -42,6 +55,8 @@ def main():
     more.update((collation, alphabet_of(collation.split("_")[0])) for collation in SINGLE_BYTE)
     connection = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="root", charset="utf8mb4")
     cursor = connection.cursor()
+    more.update(("utf8mb4_%s_ci" % language, letters_of(language)) for language in TAILORED)
+    few = SINGLE_BYTE + WIDE + ["utf8mb4_%s_ci" % language for language in TAILORED]
     lines = []
     for collation, alphabet in list(COLLATIONS.items()) + list(more.items()):
         charset = collation.split("_")[0]
@@ -52,12 +67,12 @@ def main():
         def literal(s):
             return "convert(_utf8mb4 x'%s' USING %s) COLLATE %s" % (s.encode().hex(), charset, collation)
 
-        for _ in range(60 if collation in SINGLE_BYTE + WIDE else 200):
+        for _ in range(60 if collation in few else 200):
             a = text(4)
             b = random.choice([text(4), a.swapcase() + random.choice(["", " ", "  ", "\t", " a"]), a])
             cursor.execute("SELECT strcmp(%s, %s)" % (literal(a), literal(b)))
             lines.append((collation, "cmp", a, b, cursor.fetchone()[0]))
-        for _ in range(30 if collation in SINGLE_BYTE + WIDE else 120):
+        for _ in range(30 if collation in few else 120):
             a = text(5)
             p = "".join(random.choice([c, c, "_", "%", "\\" + c, c.swapcase()]) for c in a) if random.random() < 0.7 else text(4)
             cursor.execute("SELECT %s LIKE %s" % (literal(a), literal(p)))

@@ -10,6 +10,8 @@ Collation of a single-byte character set: the weight of each byte.
 Weights of several levels are told apart by units of 0; utf8mb4_0900_as_cs has the primary weights of
 utf8mb4_0900_ai_ci, and its other two levels have a table file each.
 
+uca_0400_LANGUAGE.bin, u16 little-endian: each code point whose weights are not those of utf8mb4_unicode_ci, their number, and they.
+
 Table file of a Unicode collation, all u16 little-endian:
   0      page numbers of code points 0x0000, 0x0100 .. 0x10FF00 (4352 entries); 0xFFFF: the whole page is implicit
   8704   pages of 256 entries: 0 ignorable, 1..0x7FFF the one weight, 0x8000+i expansion i, 0xFFFF implicit
@@ -26,6 +28,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TABLES = os.path.join(HERE, "..", "src", "collation", "tables")
 CHARSET_TABLES = os.path.join(HERE, "..", "src", "charset", "tables")
 UNICODE = ["utf8mb4_0900_ai_ci", "utf8mb4_general_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"]
+# UCA 4.0.0 with some letters elsewhere. MySQL's other languages have contractions, which are not ours.
+TAILORED = ["esperanto", "estonian", "german2", "hungarian", "icelandic", "latvian", "persian", "polish", "roman", "romanian", "sinhala",
+            "slovenian", "spanish", "swedish", "turkish", "vietnamese"]
 LEVELS = ["uca_0900_secondary", "uca_0900_tertiary"]
 CHARSETS = ["ascii", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
             "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman"]
@@ -143,6 +148,17 @@ def record_levels(cursor, primary):
     return levels
 
 
+def record_tailored(cursor, language, base):
+    """Writes what differs from `base`, and gives back all weights."""
+    weights = record(cursor, "utf8mb4_%s_ci" % language)
+    with open(os.path.join(TABLES, "uca_0400_%s.bin" % language), "wb") as file:
+        for c in code_points():
+            if weights[c] != base[c]:
+                units = struct.unpack(">%dH" % (len(weights[c]) // 2), weights[c])
+                file.write(struct.pack("<%dH" % (2 + len(units)), c, len(units), *units))
+    return weights
+
+
 def record_charset(cursor, charset):
     cursor.execute("SELECT " + ",".join("CONVERT(CONVERT(x'%02x' USING %s) USING utf32)" % (b, charset) for b in range(256)))
     codes = [ord(text) for text in cursor.fetchone()]
@@ -172,6 +188,10 @@ def main():
             for name, level in zip(LEVELS, record_levels(cursor, weights)):
                 write_table(name, level, weights)
                 sums.append((name, checksum(level[c] for c in code_points())))
+        if collation == "utf8mb4_unicode_ci":
+            for language in TAILORED:
+                tailored = record_tailored(cursor, language, weights)
+                sums.append(("utf8mb4_%s_ci" % language, checksum(tailored[c] for c in code_points())))
     for charset in CHARSETS:
         record_charset(cursor, charset)
         cursor.execute("SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE CHARACTER_SET_NAME = %s", (charset,))

@@ -317,6 +317,7 @@ impl Collation {
     pub fn upper(&self, text: &str) -> String {
         match self.charset.single_byte() {
             Some(table) => text.chars().map(|c| table.upper(c)).collect(),
+            None if self.is_turkish() && text.contains('i') => self.upper(&text.replace('i', "İ")),
             None => self.map_case(text, str::to_ascii_uppercase, |c| {
                 let mut upper = c.to_uppercase();
                 (upper.len() == 1).then(|| upper.next()).flatten()
@@ -328,8 +329,14 @@ impl Collation {
     pub fn lower(&self, text: &str) -> String {
         match self.charset.single_byte() {
             Some(table) => text.chars().map(|c| table.lower(c)).collect(),
+            None if self.is_turkish() && text.contains('I') => self.lower(&text.replace('I', "ı")),
             None => self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next()),
         }
+    }
+
+    /// i and I are the cases of two letters, which have a dot or none.
+    fn is_turkish(&self) -> bool {
+        self.charset.is_unicode() && self.name.ends_with("_turkish_ci")
     }
 
     fn map_case(&self, text: &str, ascii: fn(&str) -> String, one: fn(char) -> Option<char>) -> String {

@@ -84,6 +84,10 @@ fn find_and_case() {
     assert_eq!(BINARY.find(b"abc", b"B"), None);
     assert_eq!(Collation::utf8mb4().upper("straße é"), "STRAßE É");
     assert_eq!(Collation::utf8mb4().lower("İÉ"), "ié");
+    let turkish = Collation::by_name("utf8mb4_turkish_ci").unwrap();
+    assert_eq!((turkish.upper("iı"), turkish.lower("Iİ")), ("İI".to_owned(), "ıi".to_owned()));
+    let cp850 = Collation::by_name("cp850_general_ci").unwrap();
+    assert_eq!((cp850.upper("aéñ"), cp850.lower("AÁÑ")), ("AÉÑ".to_owned(), "aÁñ".to_owned()));
 }
 
 fn texts() -> impl Strategy<Value = String> {

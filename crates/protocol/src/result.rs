@@ -149,7 +149,7 @@ pub fn encode_text_row(out: &mut Vec<u8>, values: &[Value], types: &[ColumnType]
 fn put_text(out: &mut Vec<u8>, text: &str, charset: Charset) {
     match charset {
         Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary => out.put_lenenc_str(text.as_bytes()),
-        Charset::Latin1 | Charset::Ascii => out.put_lenenc_str(&charset.encode(text)),
+        _ => out.put_lenenc_str(&charset.encode(text)),
     }
 }
 

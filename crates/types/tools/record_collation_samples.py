@@ -2,11 +2,13 @@
 """Records comparisons and LIKEs of random texts from MySQL 8.0 into testdata/collation.tsv.  usage: ... PORT"""
 import os
 import random
+import struct
 import sys
 
 import pymysql
 
-OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testdata", "collation.tsv")
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(HERE, "..", "testdata", "collation.tsv")
 UTF8 = list("abAB cC_%\\!~\t0") + ["é", "É", "ß", "ss", "中", "😀", "\u00a0", "ä", "æ", "ae", "가", "ﬁ", "Ω", "ω", "й", "\u0301", "\x01"]
 LATIN1 = list("abAB cC_%\\!~\t0") + ["é", "É", "ß", "ä", "æ", "Å", "€", "ÿ", "þ"]
 ASCII = list("abAB cC_%\\!~\t0")
@@ -16,14 +18,47 @@ COLLATIONS = {
     "ascii_general_ci": ASCII, "ascii_bin": ASCII,
     "latin1_general_cs": LATIN1, "latin1_german1_ci": LATIN1, "latin1_danish_ci": LATIN1, "latin1_spanish_ci": LATIN1,
 }
+LEVELS = ["utf8mb4_0900_as_ci", "utf8mb4_0900_as_cs"]
+# Fewer samples of each of these.
+TAILORED = ["esperanto", "estonian", "german2", "hungarian", "icelandic", "latvian", "persian", "polish", "roman", "romanian", "sinhala",
+            "slovenian", "spanish", "swedish", "turkish", "vietnamese"]
+WIDE = ["%s_%s" % (charset, kind) for charset in ["ucs2", "utf16", "utf32"] for kind in ["general_ci", "bin", "unicode_ci", "unicode_520_ci"]]
+WIDE += ["utf16le_general_ci", "utf16le_bin"]
+SINGLE_BYTE = """cp1250_croatian_ci cp1250_general_ci cp1250_polish_ci cp1251_bin cp1251_bulgarian_ci cp1251_general_ci cp1251_general_cs
+    cp1251_ukrainian_ci cp1256_general_ci cp1257_general_ci cp1257_lithuanian_ci cp850_general_ci cp852_general_ci cp866_general_ci dec8_swedish_ci
+    geostd8_general_ci greek_general_ci hebrew_general_ci hp8_english_ci keybcs2_general_ci koi8r_bin koi8r_general_ci koi8u_general_ci
+    latin2_croatian_ci latin2_general_ci latin2_hungarian_ci latin5_turkish_ci latin7_estonian_cs latin7_general_ci latin7_general_cs
+    macce_general_ci macroman_general_ci""".split()
+
+
+def alphabet_of(charset):
+    """ASCII and all letters beyond it."""
+    with open(os.path.join(HERE, "..", "src", "charset", "tables", charset + ".bin"), "rb") as file:
+        return ASCII + [chr(code) for code in struct.unpack("<128H", file.read(256)) if code and chr(code).isalpha()]
+
+
+def letters_of(language):
+    """Those whose weights are not those of utf8mb4_unicode_ci, and letters beside them."""
+    with open(os.path.join(HERE, "..", "src", "collation", "tables", "uca_0400_%s.bin" % language), "rb") as file:
+        words = [word for (word,) in struct.iter_unpack("<H", file.read())]
+    letters = list("abcdeijnouvyzAEIOUTZ _%") + ["ae", "ß", "é", "ä", "ż"]
+    while words:
+        letters.append(chr(words[0]))
+        words = words[2 + words[1] :]
+    return letters
 
 
 def main():
     random.seed(20)
+    more = {collation: UTF8 for collation in LEVELS}
+    more.update((collation, [c for c in UTF8 if not collation.startswith("ucs2") or ord(c[0]) < 0x10000]) for collation in WIDE)
+    more.update((collation, alphabet_of(collation.split("_")[0])) for collation in SINGLE_BYTE)
     connection = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="root", charset="utf8mb4")
     cursor = connection.cursor()
+    more.update(("utf8mb4_%s_ci" % language, letters_of(language)) for language in TAILORED)
+    few = SINGLE_BYTE + WIDE + ["utf8mb4_%s_ci" % language for language in TAILORED]
     lines = []
-    for collation, alphabet in COLLATIONS.items():
+    for collation, alphabet in list(COLLATIONS.items()) + list(more.items()):
         charset = collation.split("_")[0]
 
         def text(n):
@@ -32,12 +67,12 @@ def main():
         def literal(s):
             return "convert(_utf8mb4 x'%s' USING %s) COLLATE %s" % (s.encode().hex(), charset, collation)
 
-        for _ in range(200):
+        for _ in range(60 if collation in few else 200):
             a = text(4)
             b = random.choice([text(4), a.swapcase() + random.choice(["", " ", "  ", "\t", " a"]), a])
             cursor.execute("SELECT strcmp(%s, %s)" % (literal(a), literal(b)))
             lines.append((collation, "cmp", a, b, cursor.fetchone()[0]))
-        for _ in range(120):
+        for _ in range(30 if collation in few else 120):
             a = text(5)
             p = "".join(random.choice([c, c, "_", "%", "\\" + c, c.swapcase()]) for c in a) if random.random() < 0.7 else text(4)
             cursor.execute("SELECT %s LIKE %s" % (literal(a), literal(p)))

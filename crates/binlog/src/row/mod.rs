@@ -191,7 +191,7 @@ fn push_bytes(bytes: &[u8], length_bytes: u8, out: &mut Vec<u8>) {
 
 /// The length is that of the text in its character set.
 fn push_text(text: &str, charset: Charset, length_bytes: u8, out: &mut Vec<u8>) {
-    if matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3) {
+    if charset.is_utf8() {
         // A stored value: its column's character set admitted it, and the bytes are the same.
         return push_bytes(text.as_bytes(), length_bytes, out);
     }

@@ -7,16 +7,13 @@ use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
 
 type Derived = (&'static Collation, Coercibility);
 
-fn is_unicode(charset: Charset) -> bool {
-    matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3)
-}
-
 /// `left` can hold what `right` holds without loss of meaning.
 fn is_superset(left: Derived, right: Derived, right_is_ascii: bool) -> bool {
     let stronger = left.1 < right.1;
     let same = left.1 == right.1;
-    let unicode = is_unicode(left.0.charset)
-        && (stronger || (same && (!is_unicode(right.0.charset) || left.0.charset.max_bytes() > right.0.charset.max_bytes())));
+    let (holder, held) = (left.0.charset, right.0.charset);
+    let holds_more = !held.is_unicode() || holder.max_bytes() > held.max_bytes() && holder.min_bytes() == held.min_bytes();
+    let unicode = holder.is_unicode() && (stronger || (same && holds_more));
     unicode || (right_is_ascii && (stronger || same))
 }
 

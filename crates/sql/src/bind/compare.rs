@@ -89,7 +89,7 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
             if collation.charset == Charset::Binary {
                 *left = as_bytes(left.clone(), folder);
                 *right = as_bytes(right.clone(), folder);
-            } else if collation.charset == Charset::Latin1 {
+            } else if collation.charset.is_recoded() {
                 bytes_as_text(left, collation);
                 bytes_as_text(right, collation);
             }
@@ -484,7 +484,7 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
         Some(Collation { charset: Charset::Binary, .. }) => ([first, second].map(|expr| as_bytes(expr, folder)), [low, high].map(|bound| as_bytes(bound, folder))),
         _ => ([first, second], [low, high]),
     };
-    let collation = collation.filter(|collation| collation.charset != Charset::Latin1);
+    let collation = collation.filter(|collation| !collation.charset.is_recoded());
 
     let side = |op: CompareOp, mut left: Expr, mut right: Expr| -> Result<Expr, MySqlError> {
         let by = if let Some(collation) = collation {
@@ -543,7 +543,7 @@ fn as_integer(expr: Expr, folder: &Folder<'_>) -> Expr {
     folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
 }
 
-/// A literal binary string that is compared as text of a column's latin1 collation: its bytes are characters of that.
+/// A literal binary string that is compared as text of a column whose character set has bytes of its own: its bytes are characters of that.
 fn bytes_as_text(expr: &mut Expr, collation: &'static Collation) {
     if let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind {
         let text = collation.charset.decode_lossy(bytes);

@@ -4,6 +4,7 @@ use highkey_types::{Charset, Collation, ColumnType, Decimal, MySqlError, Str, Ty
 
 use super::binder::{Binder, Result};
 use super::collation;
+use crate::expr::convert::invalid_bytes;
 use crate::parse::ast::Literal;
 use crate::plan::{Coercibility, Expr, ExprType};
 
@@ -108,7 +109,7 @@ impl Binder<'_> {
     fn string_literal(&self, value: &Str, introducer: Option<&str>) -> Result<Expr> {
         let collation = match introducer.map(collation::charset_by_name).transpose()? {
             // What is behind an introducer has its bytes here, or is a hexadecimal literal by now (`session::decode`).
-            Some(charset @ (Charset::Latin1 | Charset::Ascii)) => return introduced(value.as_bytes(), charset),
+            Some(charset) if !charset.is_utf8() => return introduced(value.as_bytes(), charset),
             Some(charset) => Collation::default_of(charset),
             None => self.cx.collation(),
         };
@@ -153,8 +154,7 @@ fn introduced(bytes: &[u8], charset: Charset) -> Result<Expr> {
         return Ok(bytes_literal(bytes));
     }
     let text = charset.decode(bytes).map_err(|at| {
-        let shown: String = bytes[at..].iter().take(3).map(|b| format!("{b:02X}")).collect();
-        MySqlError::with_message(1300, format!("Invalid {} character string: '{shown}'", charset.name()))
+        MySqlError::with_message(1300, format!("Invalid {} character string: '{}'", charset.name(), invalid_bytes(bytes, at)))
     })?;
     Ok(text_literal(text.into(), Collation::default_of(charset)))
 }

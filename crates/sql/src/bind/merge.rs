@@ -1,6 +1,6 @@
 //! One type for several expressions: the branches of CASE and COALESCE, the sides of UNION.
 
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind};
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind};
 
 use super::collation;
 use super::fold::Folder;
@@ -210,7 +210,7 @@ pub(super) fn bare_number(expr: Expr) -> Expr {
 /// Its values are held as UTF-8, and are other bytes in their own character set.
 pub(super) fn is_recoded(ty: &ColumnType) -> bool {
     let text = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
-    text && ty.charset() == Charset::Latin1
+    text && ty.charset().is_recoded()
 }
 
 /// What a binary string takes of `expr`: the bytes of a text in its own character set, anything else as it is.

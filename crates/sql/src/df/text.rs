@@ -1,6 +1,6 @@
 //! LIKE with a constant pattern.
 
-use highkey_types::Collation;
+use highkey_types::{AsciiCase, Collation};
 use memchr::memmem::Finder;
 
 /// A pattern, with what makes the usual ones fast: literal pieces between `%`, looked for as bytes while text and pattern are ASCII.
@@ -52,7 +52,7 @@ impl LikePattern {
     }
 }
 
-/// Printable ASCII: every collation but the binary ones orders and folds it as ASCII letters do, and none ignores any of it.
+/// Printable ASCII, none of which any collation ignores.
 fn is_plain(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |plain, b| plain & (0x20..0x7f).contains(b))
 }
@@ -62,7 +62,7 @@ fn pieces(pattern: &str, escape: Option<char>, collation: &Collation) -> Option<
     if escaped || pattern.contains('_') || !is_plain(pattern.as_bytes()) {
         return None;
     }
-    let exact = collation.is_binary_order();
+    let exact = collation.ascii_case()? == AsciiCase::Sensitive;
     let fold = |part: &str| if exact { part.as_bytes().to_vec() } else { part.to_ascii_lowercase().into_bytes() };
     Some(Pieces { parts: pattern.split('%').map(|part| Finder::new(&fold(part)).into_owned()).collect(), exact })
 }

@@ -54,6 +54,9 @@ impl Outfile {
             Some(name) => Some(Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?),
             None => None,
         };
+        if let Some(charset) = charset.filter(|charset| charset.min_bytes() > 1) {
+            return Err(error::not_supported(&format!("INTO OUTFILE in {}", charset.name())));
+        }
         let types: Vec<ColumnType> = fields.iter().map(|f| f.ty.ty.clone()).collect();
         let widths = if format.is_fixed() { types.iter().map(printed_width).collect::<Result<_, _>>()? } else { Vec::new() };
         let (file, path) = create(state, path)?;

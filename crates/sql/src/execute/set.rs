@@ -23,6 +23,15 @@ enum Change<'a> {
 
 const SKIP_WITH_GTIDS: &str = "sql_slave_skip_counter can not be set when the server is running with @@GLOBAL.GTID_MODE = ON. Instead, for each transaction that you want to skip, generate an empty transaction with the same GTID as the transaction";
 
+/// The character set of that name, in which a client can send statements.
+fn client_charset(name: &str) -> Result<Charset, MySqlError> {
+    match Charset::by_name(name) {
+        Some(charset) if charset.min_bytes() > 1 => Err(error::wrong_value_for_var("character_set_client", charset.name())),
+        Some(charset) => Ok(charset),
+        None => Err(error::unknown_character_set(name)),
+    }
+}
+
 impl Session {
     /// Every item is evaluated and checked before the first takes effect, as in MySQL: none does if one is wrong, and none sees another's.
     pub(crate) async fn set(&mut self, items: &[SetItem]) -> Result<Outcome, Failure> {
@@ -41,7 +50,7 @@ impl Session {
                 }
                 SetItem::Names { charset, collation } => changes.push(Change::Names(self.names_collation(charset.as_deref(), collation.as_deref())?)),
                 SetItem::CharacterSet(charset) => {
-                    let charset = charset.as_deref().map(|name| Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))).transpose()?;
+                    let charset = charset.as_deref().map(client_charset).transpose()?;
                     changes.push(Change::CharacterSet(charset.unwrap_or(Charset::Utf8mb4)));
                 }
                 SetItem::Transaction { scope, isolation, access } => changes.push(Change::Transaction { scope: *scope, isolation: *isolation, access: *access }),
@@ -287,9 +296,9 @@ impl Session {
     fn names_collation(&self, charset: Option<&str>, collation: Option<&str>) -> Result<&'static Collation, MySqlError> {
         Ok(match (charset, collation) {
             (None, _) => Collation::by_name(&self.state.instance.globals().text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
-            (Some(charset), None) => Collation::default_of(Charset::by_name(charset).ok_or_else(|| error::unknown_character_set(charset))?),
+            (Some(charset), None) => Collation::default_of(client_charset(charset)?),
             (Some(charset), Some(name)) => {
-                let charset_found = Charset::by_name(charset).ok_or_else(|| error::unknown_character_set(charset))?;
+                let charset_found = client_charset(charset)?;
                 let collation = Collation::by_name(name).ok_or_else(|| error::unknown_collation(name))?;
                 if collation.charset != charset_found {
                     return Err(error::collation_charset_mismatch(name, charset));

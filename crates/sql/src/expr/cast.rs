@@ -3,7 +3,7 @@
 use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value, json};
 
 use super::EvalContext;
-use super::convert::{to_bytes, to_decimal, to_f64, to_fuzzy_datetime, to_i64, to_text, to_time, to_u64, warn};
+use super::convert::{invalid_bytes, to_bytes, to_decimal, to_f64, to_fuzzy_datetime, to_i64, to_text, to_time, to_u64, warn};
 
 /// CAST of a value of type `from` to a type, as [`crate::plan::ExprKind::Cast`] does it. The character set of `from` decides the value's bytes.
 pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
@@ -146,7 +146,7 @@ fn text_of(value: &Value, charset: Charset, from: Option<&ColumnType>) -> Result
     };
     match charset.decode(bytes) {
         Ok(text) => Ok(Str::from(&*text)),
-        Err(at) => Err(bytes[at.min(bytes.len())..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect()),
+        Err(at) => Err(invalid_bytes(bytes, at)),
     }
 }
 

@@ -201,3 +201,8 @@ pub(crate) fn division_by_zero(cx: &mut dyn EvalContext) -> Result<Value, MySqlE
 pub(crate) fn out_of_range(ty: &str, expression: &str) -> MySqlError {
     MySqlError::with_message(1690, format!("{ty} value is out of range in '{expression}'"))
 }
+
+/// What error 1300 shows of bytes that are no text from `at` on: three of them.
+pub(crate) fn invalid_bytes(bytes: &[u8], at: usize) -> String {
+    bytes.iter().skip(at).take(3).map(|b| format!("{b:02X}")).collect()
+}

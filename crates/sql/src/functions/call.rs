@@ -2,7 +2,7 @@
 
 use highkey_types::{MySqlError, Value};
 
-use super::{FuncId, aes, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string};
+use super::{FuncId, aes, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string, xml};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprType};
 
@@ -34,7 +34,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::Coalesce | F::ConcatWs | F::Elt | F::Field | F::Interval | F::IsNullFunc | F::MakeSet | F::Char | F::Quote | F::Charset | F::Collation
             | F::Coercibility | F::Sleep | F::LastInsertId | F::NameConst | F::Xor | F::Rand | F::Benchmark | F::UuidToBin
             | F::BinToUuid | F::IsIpv4 | F::IsIpv6 | F::ExportSet | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::WaitForExecutedGtidSet
-            | F::AesDecrypt | F::AesEncrypt | F::Format | F::IsIpv4Compat | F::IsIpv4Mapped
+            | F::AesDecrypt | F::AesEncrypt | F::Format | F::IsIpv4Compat | F::IsIpv4Mapped | F::ExtractValue | F::UpdateXml
     );
     if !takes_null && !func.is_json() && args.iter().any(Value::is_null) {
         return Ok(Value::Null);
@@ -76,6 +76,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
         | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),
         F::Md5 | F::Sha1 | F::Sha2 | F::ValidatePasswordStrength | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
+        F::ExtractValue | F::UpdateXml => xml::function(func, args, types, cx),
         F::AesDecrypt | F::AesEncrypt => aes::function(func, args, types, cx),
         F::Compress | F::Uncompress | F::UncompressedLength => compress::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid

@@ -24,6 +24,7 @@ mod session;
 mod string;
 mod table;
 mod typing;
+mod xml;
 
 pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};

@@ -7,13 +7,13 @@ use highkey_types::{Charset, Str, TypeKind, Value};
 use super::FuncId;
 use super::call::{Result, Types};
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_bytes, to_i64, to_text, warn};
+use crate::expr::convert::{invalid_bytes, to_bytes, to_i64, to_text, warn};
 use crate::plan::ExprType;
 
 /// Bytes of a string in its own character set: what LENGTH counts and HEX shows.
 pub(super) fn encoded<'a>(value: &'a Value, ty: &ExprType) -> Cow<'a, [u8]> {
     match value {
-        Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) if !text.is_ascii() && ty.ty.is_string() => ty.ty.charset().encode(text),
+        Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) if ty.ty.is_string() => ty.ty.charset().encode(text),
         _ => to_bytes(value).unwrap_or_default(),
     }
 }
@@ -103,12 +103,11 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         F::ConvertUsing => return Ok(convert_using(&args[0], types, cx)),
         F::Ascii => Value::Int(encoded(&args[0], types.arg(0)).first().map_or(0, |b| i64::from(*b))),
         F::Ord => {
-            let bytes = encoded(&args[0], types.arg(0));
-            let width = match (std::str::from_utf8(&bytes), &args[0]) {
-                (Ok(text), Value::Text(_)) if types.arg(0).ty.charset().max_bytes() > 1 => text.chars().next().map_or(1, char::len_utf8),
-                _ => 1,
+            let first = match &args[0] {
+                Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => Value::from(text.chars().take(1).collect::<String>()),
+                other => Value::Bytes(encoded(other, types.arg(0)).iter().take(1).copied().collect()),
             };
-            Value::Int(bytes.iter().take(width).fold(0, |n, b| n << 8 | i64::from(*b)))
+            Value::Int(encoded(&first, types.arg(0)).iter().fold(0, |n, b| n << 8 | i64::from(*b)))
         }
         F::Length => Value::Int(encoded(&args[0], types.arg(0)).len() as i64),
         F::BitLength => Value::Int(encoded(&args[0], types.arg(0)).len() as i64 * 8),
@@ -264,9 +263,9 @@ fn convert_using(value: &Value, types: &Types<'_>, cx: &mut dyn EvalContext) -> 
         Value::Bytes(bytes) => match charset.decode(bytes) {
             Ok(text) => Value::from(text.into_owned()),
             Err(at) => {
-                let shown: String = bytes[at.min(bytes.len())..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-                warn(cx, 1300, format!("Invalid {} character string: '{shown}'", charset.name()));
-                Value::Null
+                warn(cx, 1300, format!("Invalid {} character string: '{}'", charset.name(), invalid_bytes(bytes, at)));
+                // A single byte that stands for no character is a character that cannot be shown.
+                if charset.max_bytes() == 1 { Value::from(charset.decode_lossy(bytes).into_owned()) } else { Value::Null }
             }
         },
         _ => {

@@ -78,10 +78,10 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            AesDecrypt | AesEncrypt | Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
+            AesDecrypt | AesEncrypt | Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | ExtractValue | FindInSet | Hex | Insert | Instr | Left
                 | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
                 | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
-                | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | Upper | WeightString
+                | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | UpdateXml | Upper | WeightString
         )
     }
 
@@ -91,7 +91,7 @@ impl FuncId {
         match self {
             Hex => false,
             Elt | ExportSet | MakeSet => i > 0,
-            AesDecrypt | AesEncrypt | Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
+            AesDecrypt | AesEncrypt | Concat | ConcatWs | ExtractValue | FindInSet | Instr | Replace | Strcmp | UpdateXml => true,
             Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | SubstringIndex => i < 2,
             _ => i == 0,
         }
@@ -108,8 +108,8 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            Concat | ConcatWs | Elt | ExportSet | FindInSet | Insert | Instr | Locate | Lpad | MakeSet | RegexpInstr | RegexpLike | RegexpReplace
-                | RegexpSubstr | Replace | Rpad | Strcmp | SubstringIndex | TrimBoth | TrimLeading | TrimTrailing
+            Concat | ConcatWs | Elt | ExportSet | ExtractValue | FindInSet | Insert | Instr | Locate | Lpad | MakeSet | RegexpInstr | RegexpLike | RegexpReplace
+                | RegexpSubstr | Replace | Rpad | Strcmp | SubstringIndex | TrimBoth | TrimLeading | TrimTrailing | UpdateXml
         )
     }
 
@@ -334,6 +334,9 @@ functions! {
     JsonPretty "JSON_PRETTY" 1..=1 Pure;
     JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Pure;
     JsonStorageFree "JSON_STORAGE_FREE" 1..=1 Pure;
+    // XML.
+    ExtractValue "EXTRACTVALUE" 2..=2 Pure;
+    UpdateXml "UPDATEXML" 3..=3 Pure;
     // Digests and encodings.
     AesDecrypt "AES_DECRYPT" 2..=3 Statement;
     AesEncrypt "AES_ENCRYPT" 2..=3 Statement;

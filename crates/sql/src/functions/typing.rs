@@ -282,6 +282,12 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             bytes(u32::try_from(longest).unwrap_or(u32::MAX), true)
         }
         F::Uncompress => bytes(u32::MAX, true),
+        F::ExtractValue | F::UpdateXml => {
+            if !args[1].is_known() {
+                return Err(highkey_types::errors::unknown_error("Only constant XPATH queries are supported"));
+            }
+            text(u32::MAX, true)
+        }
         F::UncompressedLength | F::ValidatePasswordStrength => integer(nullable, 10),
         F::InetAton => ExprType::ubigint(true),
         F::InetNtoa => own(15, true),

@@ -36,7 +36,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
     }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
-        ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
+        ("information_schema", "collations") => Collation::all().iter().map(collation).collect(),
         ("information_schema", "collation_character_set_applicability") => Collation::all().iter().map(|c| vec![t(c.name), t(c.charset.name())]).collect(),
         ("information_schema", "engines") => show::engines(),
         ("information_schema", "events") => event::rows(state),
@@ -392,7 +392,7 @@ pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec
         TypeKind::Char(n) | TypeKind::VarChar(n) => (u(*n), u(u64::from(*n) * ty.charset().max_bytes() as u64)),
         TypeKind::Binary(n) | TypeKind::VarBinary(n) => (u(*n), u(*n)),
         TypeKind::Enum(_) | TypeKind::Set(_) => (u(u64::from(ty.display_length()) / ty.charset().max_bytes() as u64), u(ty.display_length())),
-        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes()), u(ty.max_bytes())),
+        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes() / ty.charset().min_bytes() as u64), u(ty.max_bytes())),
         _ => (Value::Null, Value::Null),
     };
     let (precision, scale) = match ty.kind {

@@ -520,7 +520,7 @@ fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
         TypeKind::Time(_) => param.ty.ty.is_number() || matches!(param.ty.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_)),
         _ => false,
     };
-    let bytes = param.ty.ty.is_string() && param.ty.ty.charset() == Charset::Binary && matches!(by, CompareBy::Text(collation) if collation.charset == Charset::Latin1);
+    let bytes = param.ty.ty.is_string() && param.ty.ty.charset() == Charset::Binary && matches!(by, CompareBy::Text(collation) if collation.charset.is_recoded());
     matches!(param.kind, ExprKind::Param(_)) && (text || stored || bytes)
 }
 

@@ -412,12 +412,17 @@ impl BranchStatement {
 }
 
 /// The character set of a collation id. MySQL's ids that we do not have as collations still name their character set.
-fn charset_of(id: u16) -> Option<Charset> {
+pub(super) fn charset_of(id: u16) -> Option<Charset> {
     if let Some(collation) = Collation::by_id(id) {
         return Some(collation.charset);
     }
     match id {
-        5 | 15 | 31 | 47..=49 | 94 => Some(Charset::Latin1),
+        2 => Some(Charset::Latin2),
+        31 => Some(Charset::Latin1),
+        34 => Some(Charset::Cp1250),
+        101..=124 => Some(Charset::Utf16),
+        128..=151 | 159 => Some(Charset::Ucs2),
+        160..=183 => Some(Charset::Utf32),
         192..=215 | 223 => Some(Charset::Utf8mb3),
         224..=247 | 255..=323 => Some(Charset::Utf8mb4),
         _ => None,

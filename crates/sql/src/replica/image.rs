@@ -2,8 +2,9 @@
 //!
 //! The layouts are those of MySQL's `Field::pack` and of `log_event.h`; integers are little-endian, the "2" temporal types and DECIMAL big-endian.
 
-use highkey_types::{Charset, Collation, ColumnType, Date, DateTime, Decimal, I256, Str, Time, TypeKind, Value};
+use highkey_types::{Charset, ColumnType, Date, DateTime, Decimal, I256, Str, Time, TypeKind, Value};
 
+use super::applier::charset_of;
 use super::jsonb;
 
 /// Type codes of a TABLE_MAP_EVENT.
@@ -157,7 +158,7 @@ impl SourceColumn {
         match self.collation {
             // Before 8.0 sources say nothing; binary is what MariaDB says of JSON's text.
             None | Some(BINARY_COLLATION) => Some(ty.charset()),
-            Some(id) => Collation::by_id(id).map(|collation| collation.charset),
+            Some(id) => charset_of(id),
         }
     }
 

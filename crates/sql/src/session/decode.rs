@@ -13,7 +13,7 @@ use super::error::err;
 /// The statement as UTF-8.
 pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Result<Cow<'_, str>, MySqlError> {
     if let Ok(text) = std::str::from_utf8(bytes)
-        && (charset != Charset::Latin1 || text.is_ascii())
+        && (!charset.is_recoded() || text.is_ascii())
     {
         return Ok(Cow::Borrowed(text));
     }
@@ -26,13 +26,13 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
                 let end = literal_end(bytes, at, backslash_escapes);
                 let literal = &bytes[at..end];
                 at = end;
-                if charset == Charset::Latin1 && !ends_with_introducer(&text) {
+                if charset.is_recoded() && !ends_with_introducer(&text) {
                     text.push_str(&charset.decode_lossy(literal));
                     continue;
                 }
                 // All pieces of a string are of the introducer's character set: `_utf8mb4'…' '…'`.
                 let mut pieces = vec![literal];
-                while charset == Charset::Latin1
+                while charset.is_recoded()
                     && let Some(next) = next_literal(bytes, at)
                 {
                     at = literal_end(bytes, next, backslash_escapes);
@@ -40,7 +40,7 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
                 }
                 match std::str::from_utf8(&bytes[start..at]) {
                     // Text as it stands, if it is the same in both character sets.
-                    Ok(t) if charset != Charset::Latin1 || t.is_ascii() => text.push_str(t),
+                    Ok(t) if !charset.is_recoded() || t.is_ascii() => text.push_str(t),
                     _ => {
                         // The blank keeps an introducer (`_binary'…'`) a word of its own.
                         text.push_str(" x'");
@@ -154,6 +154,13 @@ mod tests {
     #[test]
     fn latin1_clients_are_decoded() {
         assert_eq!(statement(b"select '\xe9'", Charset::Latin1, true).unwrap(), "select 'é'");
+    }
+
+    #[test]
+    fn clients_of_one_byte_a_character_are_decoded() {
+        let text = statement(b"select '\xcf\xf0', _utf16'\xcf', `\xff`", Charset::Cp1251, true).unwrap();
+        assert_eq!(text, "select 'Пр', _utf16 x'cf', `я`");
+        assert_eq!(statement(b"select \x98", Charset::Cp1251, true).unwrap_err().code, 1300);
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl SessionState {
     /// The handshake's collation sets client, results and connection, as SET NAMES would.
     fn apply_client_collation(&mut self) {
         let Some(collation) = Collation::by_id(self.client.collation) else { return };
-        if collation.charset == Charset::Binary {
+        if collation.charset == Charset::Binary || collation.charset.min_bytes() > 1 {
             return;
         }
         if collation.id != self.config.collation_connection.id || self.config.charset_client != collation.charset {

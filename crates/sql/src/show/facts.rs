@@ -125,8 +125,8 @@ pub fn engines() -> Vec<Vec<Value>> {
 /// `Sortlen` of SHOW COLLATION.
 pub fn sort_length(collation: &Collation) -> u64 {
     match collation.name {
-        "utf8mb4_0900_ai_ci" => 0,
-        "utf8mb4_unicode_ci" | "utf8_unicode_ci" | "utf8mb4_unicode_520_ci" | "utf8_unicode_520_ci" => 8,
+        "utf8mb4_0900_ai_ci" | "utf8mb4_0900_as_ci" | "utf8mb4_0900_as_cs" => 0,
+        name if collation.charset.is_unicode() && !name.ends_with("_bin") && !name.ends_with("_general_ci") => 8,
         _ => 1,
     }
 }

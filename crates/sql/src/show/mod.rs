@@ -199,7 +199,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             Answer::new("Charset s64;Description s2048;Default collation s64;Maxlen n", rows)
         }
         ShowWhat::Collation => {
-            let mut all: Vec<&Collation> = Collation::all().iter().map(|c| c as &Collation).collect();
+            let mut all: Vec<&Collation> = Collation::all().iter().collect();
             all.sort_by_key(|c| c.name);
             let rows = all
                 .into_iter()

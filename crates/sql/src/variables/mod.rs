@@ -312,10 +312,12 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             Value::Null if matches!(definition.kind, Kind::NullableCharset) => Ok(VarValue::Null),
             Value::Null => refuse(),
             Value::Text(t) => match Charset::by_name(t) {
+                Some(charset) if name == "character_set_client" && charset.min_bytes() > 1 => refuse(),
                 Some(charset) => Ok(VarValue::Text(Arc::from(charset.name()))),
                 None => Err(error::unknown_character_set(t)),
             },
             Value::Int(_) | Value::UInt(_) => match number(value).and_then(|n| Collation::by_id(n as u16)) {
+                Some(collation) if name == "character_set_client" && collation.charset.min_bytes() > 1 => refuse(),
                 Some(collation) => Ok(VarValue::Text(Arc::from(collation.charset.name()))),
                 None => Err(error::unknown_character_set(&shown())),
             },

@@ -60,7 +60,7 @@ impl TextRowEncoder {
     /// `charset`.  `others` has a place per column: the stored value, `Null` included, of each one that no field goes to.
     /// `None`: not for these columns, as one has a type without plain values, no value, or a NULL it must not have.
     pub fn new(types: &[ColumnType], nullable: &[bool], columns: &[usize], others: &[Option<Value>], charset: Charset) -> Option<TextRowEncoder> {
-        if nullable.len() != types.len() || others.len() != types.len() {
+        if nullable.len() != types.len() || others.len() != types.len() || charset.min_bytes() > 1 {
             return None;
         }
         let mut fields = vec![None; types.len()];

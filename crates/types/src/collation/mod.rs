@@ -2,6 +2,7 @@
 //! (`tools/record_collations.py`); see README.md for the sort key's bytes.
 
 mod like;
+mod list;
 mod unicode;
 
 use std::cell::RefCell;
@@ -11,8 +12,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
 use crate::Charset;
-use crate::charset::char_to_latin1;
-use unicode::{GENERAL, UCA_0400, UCA_0520, UCA_0900, UnicodeWeights, Units};
+use crate::charset::SingleByte;
+use list::{ALL, BINARY, UTF8MB4_0900_AI_CI};
+use unicode::{UnicodeWeights, Units};
 
 /// A collation of MySQL.  Text arguments are UTF-8, except for `binary`, where they are any bytes.
 pub struct Collation {
@@ -26,119 +28,25 @@ pub struct Collation {
     rule: Rule,
 }
 
+/// What a collation makes of the case of ASCII letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsciiCase {
+    Sensitive,
+    Insensitive,
+}
+
 #[derive(Clone, Copy)]
 enum Rule {
     /// `binary`: the bytes.
     Bytes,
     /// `utf8*_bin`: code points, which UTF-8 orders as bytes.
     CodePoints,
-    /// One weight per latin1 byte.
-    EightBit(&'static [u8; 256]),
+    /// One weight for each byte of a character set of single bytes.
+    SingleByte(&'static [u8; 256]),
     Unicode(&'static LazyLock<UnicodeWeights>),
+    /// All primary weights, then all of the next level, and so on.
+    Levels(&'static [&'static LazyLock<UnicodeWeights>]),
 }
-
-const fn collation(id: u16, name: &'static str, charset: Charset, pad_space: bool, is_default: bool, rule: Rule) -> Collation {
-    Collation { id, name, charset, pad_space, is_default, rule }
-}
-
-static BINARY: Collation = collation(63, "binary", Charset::Binary, false, true, Rule::Bytes);
-static UTF8MB4_0900_AI_CI: Collation =
-    collation(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, false, true, Rule::Unicode(&UCA_0900));
-static UTF8MB4_GENERAL_CI: Collation =
-    collation(45, "utf8mb4_general_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&GENERAL));
-static UTF8MB4_UNICODE_CI: Collation =
-    collation(224, "utf8mb4_unicode_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&UCA_0400));
-static UTF8MB4_UNICODE_520_CI: Collation =
-    collation(246, "utf8mb4_unicode_520_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&UCA_0520));
-static UTF8MB4_BIN: Collation = collation(46, "utf8mb4_bin", Charset::Utf8mb4, true, false, Rule::CodePoints);
-static UTF8MB4_0900_BIN: Collation = collation(309, "utf8mb4_0900_bin", Charset::Utf8mb4, false, false, Rule::CodePoints);
-static UTF8_GENERAL_CI: Collation = collation(33, "utf8_general_ci", Charset::Utf8mb3, true, true, Rule::Unicode(&GENERAL));
-static UTF8_UNICODE_CI: Collation = collation(192, "utf8_unicode_ci", Charset::Utf8mb3, true, false, Rule::Unicode(&UCA_0400));
-static UTF8_UNICODE_520_CI: Collation = collation(214, "utf8_unicode_520_ci", Charset::Utf8mb3, true, false, Rule::Unicode(&UCA_0520));
-static UTF8_BIN: Collation = collation(83, "utf8_bin", Charset::Utf8mb3, true, false, Rule::CodePoints);
-static LATIN1_SWEDISH_CI: Collation = collation(
-    8,
-    "latin1_swedish_ci",
-    Charset::Latin1,
-    true,
-    true,
-    Rule::EightBit(include_bytes!("tables/latin1_swedish_ci.bin")),
-);
-static LATIN1_DANISH_CI: Collation = collation(
-    15,
-    "latin1_danish_ci",
-    Charset::Latin1,
-    true,
-    false,
-    Rule::EightBit(include_bytes!("tables/latin1_danish_ci.bin")),
-);
-static LATIN1_GENERAL_CI: Collation = collation(
-    48,
-    "latin1_general_ci",
-    Charset::Latin1,
-    true,
-    false,
-    Rule::EightBit(include_bytes!("tables/latin1_general_ci.bin")),
-);
-static LATIN1_GENERAL_CS: Collation = collation(
-    49,
-    "latin1_general_cs",
-    Charset::Latin1,
-    true,
-    false,
-    Rule::EightBit(include_bytes!("tables/latin1_general_cs.bin")),
-);
-static LATIN1_GERMAN1_CI: Collation = collation(
-    5,
-    "latin1_german1_ci",
-    Charset::Latin1,
-    true,
-    false,
-    Rule::EightBit(include_bytes!("tables/latin1_german1_ci.bin")),
-);
-static LATIN1_SPANISH_CI: Collation = collation(
-    94,
-    "latin1_spanish_ci",
-    Charset::Latin1,
-    true,
-    false,
-    Rule::EightBit(include_bytes!("tables/latin1_spanish_ci.bin")),
-);
-static LATIN1_BIN: Collation =
-    collation(47, "latin1_bin", Charset::Latin1, true, false, Rule::EightBit(include_bytes!("tables/latin1_bin.bin")));
-static ASCII_GENERAL_CI: Collation = collation(
-    11,
-    "ascii_general_ci",
-    Charset::Ascii,
-    true,
-    true,
-    Rule::EightBit(include_bytes!("tables/ascii_general_ci.bin")),
-);
-static ASCII_BIN: Collation =
-    collation(65, "ascii_bin", Charset::Ascii, true, false, Rule::EightBit(include_bytes!("tables/ascii_bin.bin")));
-
-static ALL: [&Collation; 20] = [
-    &ASCII_BIN,
-    &ASCII_GENERAL_CI,
-    &BINARY,
-    &LATIN1_BIN,
-    &LATIN1_DANISH_CI,
-    &LATIN1_GENERAL_CI,
-    &LATIN1_GENERAL_CS,
-    &LATIN1_GERMAN1_CI,
-    &LATIN1_SPANISH_CI,
-    &LATIN1_SWEDISH_CI,
-    &UTF8_BIN,
-    &UTF8_GENERAL_CI,
-    &UTF8_UNICODE_520_CI,
-    &UTF8_UNICODE_CI,
-    &UTF8MB4_0900_AI_CI,
-    &UTF8MB4_0900_BIN,
-    &UTF8MB4_BIN,
-    &UTF8MB4_GENERAL_CI,
-    &UTF8MB4_UNICODE_520_CI,
-    &UTF8MB4_UNICODE_CI,
-];
 
 thread_local! {
     /// The sort key that `hash_text` digests.
@@ -147,7 +55,7 @@ thread_local! {
 
 impl Collation {
     /// Every collation, by name.
-    pub fn all() -> &'static [&'static Collation] {
+    pub fn all() -> &'static [Collation] {
         &ALL
     }
 
@@ -155,54 +63,64 @@ impl Collation {
     pub fn by_name(name: &str) -> Option<&'static Collation> {
         let lower = name.to_ascii_lowercase();
         let name = lower.strip_prefix("utf8mb3_").map_or(lower.clone(), |rest| format!("utf8_{rest}"));
-        ALL.iter().find(|collation| collation.name == name).copied()
+        ALL.iter().find(|collation| collation.name == name)
     }
 
     /// By the number of the wire protocol.
     pub fn by_id(id: u16) -> Option<&'static Collation> {
-        ALL.iter().find(|collation| collation.id == id).copied()
+        ALL.iter().find(|collation| collation.id == id)
     }
 
     pub fn default_of(charset: Charset) -> &'static Collation {
         match charset {
-            Charset::Utf8mb4 => &UTF8MB4_0900_AI_CI,
-            Charset::Utf8mb3 => &UTF8_GENERAL_CI,
-            Charset::Latin1 => &LATIN1_SWEDISH_CI,
-            Charset::Ascii => &ASCII_GENERAL_CI,
-            Charset::Binary => &BINARY,
+            Charset::Utf8mb4 => UTF8MB4_0900_AI_CI,
+            _ => ALL.iter().find(|collation| collation.charset == charset && collation.is_default).expect("every character set has a default collation"),
         }
     }
 
     /// The `_bin` collation of a character set.
     pub fn binary_of(charset: Charset) -> &'static Collation {
-        match charset {
-            Charset::Utf8mb4 => &UTF8MB4_BIN,
-            Charset::Utf8mb3 => &UTF8_BIN,
-            Charset::Latin1 => &LATIN1_BIN,
-            Charset::Ascii => &ASCII_BIN,
-            Charset::Binary => &BINARY,
-        }
+        let is_bin = |collation: &&Collation| collation.charset == charset && collation.is_binary_order() && (collation.pad_space || charset == Charset::Binary);
+        ALL.iter().find(is_bin).expect("every character set has a collation of its codes")
     }
 
     /// `binary`.
     pub fn binary() -> &'static Collation {
-        &BINARY
+        BINARY
     }
 
     /// `utf8mb4_0900_ai_ci`.
     pub fn utf8mb4() -> &'static Collation {
-        &UTF8MB4_0900_AI_CI
+        UTF8MB4_0900_AI_CI
     }
 
     /// True for `binary` and the `_bin` collations.
     pub fn is_binary_order(&self) -> bool {
-        matches!(self.rule, Rule::Bytes | Rule::CodePoints) || self.id == LATIN1_BIN.id || self.id == ASCII_BIN.id
+        matches!(self.rule, Rule::Bytes | Rule::CodePoints) || self.name.ends_with("_bin")
+    }
+
+    /// How it tells printable ASCII characters apart: as bytes, as bytes but for the case of letters, or in a way of its own (`None`).
+    pub fn ascii_case(&self) -> Option<AsciiCase> {
+        let keys: Vec<Vec<u8>> = (b' '..=b'~').map(|byte| self.single_key(byte)).collect();
+        let distinct = keys.iter().collect::<std::collections::HashSet<_>>().len();
+        let folds = (b'a'..=b'z').all(|byte| self.single_key(byte) == self.single_key(byte.to_ascii_uppercase()));
+        match keys.len() - distinct {
+            0 => Some(AsciiCase::Sensitive),
+            26 if folds => Some(AsciiCase::Insensitive),
+            _ => None,
+        }
+    }
+
+    fn single_key(&self, byte: u8) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.sort_key(&[byte], &mut key);
+        key
     }
 
     /// Three-way comparison under the collation.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (a, b) = match self.rule {
-            Rule::EightBit(_) | Rule::Unicode(_) => without_common_prefix(a, b),
+            Rule::SingleByte(_) | Rule::Unicode(_) | Rule::Levels(_) => without_common_prefix(a, b),
             _ => (a, b),
         };
         match self.rule {
@@ -216,8 +134,8 @@ impl Collation {
                     unequal => unequal,
                 }
             }
-            Rule::EightBit(weights) => {
-                let (mut x, mut y) = (EightBitChars(a), EightBitChars(b));
+            Rule::SingleByte(weights) => {
+                let (mut x, mut y) = (self.single_bytes(a), self.single_bytes(b));
                 loop {
                     match (x.next(), y.next()) {
                         (Some(c), Some(d)) => match weights[usize::from(c)].cmp(&weights[usize::from(d)]) {
@@ -235,6 +153,7 @@ impl Collation {
                 }
             }
             Rule::Unicode(weights) => compare_unicode(weights, a, b),
+            Rule::Levels(levels) => levels.iter().map(|weights| compare_unicode(weights, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal),
         }
     }
 
@@ -249,29 +168,24 @@ impl Collation {
         match self.rule {
             Rule::Bytes => binary_key(text, out),
             Rule::CodePoints if !self.pad_space => binary_key(text, out),
-            Rule::CodePoints => eight_bit_key(text.iter().copied(), out),
-            Rule::EightBit(weights) => eight_bit_key(EightBitChars(text).map(|c| weights[usize::from(c)]), out),
+            Rule::CodePoints => padded_key(text.iter().copied(), b' ', out),
+            Rule::SingleByte(weights) => padded_key(self.single_bytes(text).map(|c| weights[usize::from(c)]), weights[0x20], out),
             Rule::Unicode(weights) => unicode_key(weights, text, out),
+            Rule::Levels(levels) => levels.iter().for_each(|weights| unicode_key(weights, text, out)),
         }
     }
 
     /// Bytes of the sort key that `key` begins with.
     pub fn sort_key_len(&self, key: &[u8]) -> usize {
-        let mut at = 0;
-        while let Some(&byte) = key.get(at) {
-            // Bytes of a code that begins so, or the end.
-            let (end, length) = match self.rule {
-                Rule::Bytes => (byte == 0, if byte == 1 { 2 } else { 1 }),
-                Rule::CodePoints if !self.pad_space => (byte == 0, if byte == 1 { 2 } else { 1 }),
-                Rule::CodePoints | Rule::EightBit(_) => (byte == EIGHT_BIT_END, if byte == 0xFF { 2 } else { 1 }),
-                Rule::Unicode(weights) => (byte == weights.padding().end, if weights.is_long_code(byte) { 3 } else { 1 }),
-            };
-            at += length;
-            if end {
-                break;
-            }
+        let plain = |byte: u8| (byte == 0, if byte == 1 { 2 } else { 1 });
+        match self.rule {
+            Rule::Bytes => key_len(key, plain),
+            Rule::CodePoints if !self.pad_space => key_len(key, plain),
+            Rule::CodePoints => padded_key_len(key, b' '),
+            Rule::SingleByte(weights) => padded_key_len(key, weights[0x20]),
+            Rule::Unicode(weights) => unicode_key_len(weights, key),
+            Rule::Levels(levels) => levels.iter().fold(0, |at, weights| at + unicode_key_len(weights, &key[at..])),
         }
-        at.min(key.len())
     }
 
     /// A hash that is equal for equal texts.
@@ -291,10 +205,9 @@ impl Collation {
         match self.rule {
             Rule::Bytes => text.to_vec(),
             Rule::CodePoints => chars(text).flat_map(|c| c.to_be_bytes()[1..].to_vec()).collect(),
-            Rule::EightBit(weights) => EightBitChars(text).map(|c| weights[usize::from(c)]).collect(),
-            Rule::Unicode(weights) => chars(text)
-                .flat_map(|c| weights.weights(c).as_slice().iter().flat_map(|unit| unit.to_be_bytes()).collect::<Vec<u8>>())
-                .collect(),
+            Rule::SingleByte(weights) => self.single_bytes(text).map(|c| weights[usize::from(c)]).collect(),
+            Rule::Unicode(weights) => unicode_weight_string(weights, text),
+            Rule::Levels(levels) => levels.iter().map(|weights| unicode_weight_string(weights, text)).collect::<Vec<_>>().join(&[0, 0][..]),
         }
     }
 
@@ -309,11 +222,12 @@ impl Collation {
             Rule::Bytes => like::matches_ascii(text, pattern, escape_byte, |byte| byte),
             _ if !text.is_ascii() || !pattern.is_ascii() => like::matches(self, text, pattern, escape),
             Rule::CodePoints => like::matches_ascii(text, pattern, escape_byte, |byte| byte),
-            Rule::EightBit(weights) => like::matches_ascii(text, pattern, escape_byte, |byte| weights[usize::from(byte)]),
+            Rule::SingleByte(weights) => like::matches_ascii(text, pattern, escape_byte, |byte| weights[usize::from(byte)]),
             Rule::Unicode(weights) => {
                 let ascii = weights.ascii();
                 like::matches_ascii(text, pattern, escape_byte, |byte| ascii[usize::from(byte & 0x7F)])
             }
+            Rule::Levels(_) => like::matches(self, text, pattern, escape),
         }
     }
 
@@ -323,7 +237,7 @@ impl Collation {
         let mut start = 0;
         loop {
             let length = match self.rule {
-                Rule::Unicode(_) => self.equal_prefix(&text[start..], needle),
+                Rule::Unicode(_) | Rule::Levels(_) => self.equal_prefix(&text[start..], needle),
                 _ => self.matched_prefix(&text[start..], needle),
             };
             if let Some(length) = length {
@@ -376,7 +290,7 @@ impl Collation {
         }
         match self.rule {
             Rule::Bytes | Rule::CodePoints => false,
-            Rule::EightBit(weights) => match (EightBitChars(a).next(), EightBitChars(b).next()) {
+            Rule::SingleByte(weights) => match (self.single_bytes(a).next(), self.single_bytes(b).next()) {
                 (Some(a), Some(b)) => weights[usize::from(a)] == weights[usize::from(b)],
                 _ => false,
             },
@@ -387,23 +301,42 @@ impl Collation {
                 {
                     return weights.ascii()[usize::from(*a)] == weights.ascii()[usize::from(*b)];
                 }
-                weights.weights(decode(a).0).as_slice() == weights.weights(decode(b).0).as_slice()
+                have_same_weights(weights, a, b)
             }
+            Rule::Levels(levels) => levels.iter().all(|weights| have_same_weights(weights, a, b)),
         }
+    }
+
+    /// The bytes of UTF-8 text in the collation's character set of single bytes; `?` for what it lacks.
+    fn single_bytes<'a>(&self, text: &'a [u8]) -> SingleBytes<'a> {
+        SingleBytes { table: self.charset.single_byte().expect("a collation with a weight for each byte has such a character set"), rest: text }
     }
 
     /// UPPER(): character by character, so a character whose upper case is several stays (`ß`).  Text of the `binary`
     /// collation is unchanged.
     pub fn upper(&self, text: &str) -> String {
-        self.map_case(text, str::to_ascii_uppercase, |c| {
-            let mut upper = c.to_uppercase();
-            (upper.len() == 1).then(|| upper.next()).flatten()
-        })
+        match self.charset.single_byte() {
+            Some(table) => text.chars().map(|c| table.upper(c)).collect(),
+            None if self.is_turkish() && text.contains('i') => self.upper(&text.replace('i', "İ")),
+            None => self.map_case(text, str::to_ascii_uppercase, |c| {
+                let mut upper = c.to_uppercase();
+                (upper.len() == 1).then(|| upper.next()).flatten()
+            }),
+        }
     }
 
     /// LOWER(), as [`upper`](Collation::upper).
     pub fn lower(&self, text: &str) -> String {
-        self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next())
+        match self.charset.single_byte() {
+            Some(table) => text.chars().map(|c| table.lower(c)).collect(),
+            None if self.is_turkish() && text.contains('I') => self.lower(&text.replace('I', "ı")),
+            None => self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next()),
+        }
+    }
+
+    /// i and I are the cases of two letters, which have a dot or none.
+    fn is_turkish(&self) -> bool {
+        self.charset.is_unicode() && self.name.ends_with("_turkish_ci")
     }
 
     fn map_case(&self, text: &str, ascii: fn(&str) -> String, one: fn(char) -> Option<char>) -> String {
@@ -493,28 +426,57 @@ fn binary_key(text: &[u8], out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// The end of an 8-bit PAD SPACE key; a space before something smaller is one less, before something larger one more.
-const EIGHT_BIT_END: u8 = 0x21;
+/// Bytes of the key that `key` begins with. `code`: whether a byte is the key's end, and how long a code is that begins with it.
+fn key_len(key: &[u8], code: impl Fn(u8) -> (bool, usize)) -> usize {
+    let mut at = 0;
+    while let Some(&byte) = key.get(at) {
+        let (end, length) = code(byte);
+        at += length;
+        if end {
+            break;
+        }
+    }
+    at.min(key.len())
+}
 
-fn eight_bit_key(weights: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+fn padded_key_len(key: &[u8], space: u8) -> usize {
+    key_len(key, |byte| (byte == space + 1, if byte == 0xFF { 2 } else { 1 }))
+}
+
+fn unicode_key_len(weights: &UnicodeWeights, key: &[u8]) -> usize {
+    key_len(key, |byte| (byte == weights.padding().end, if weights.is_long_code(byte) { 3 } else { 1 }))
+}
+
+/// The key of weights of one byte under PAD SPACE. `space`, the weight of a space, is less than 0xFD. The end is one more; a space before something
+/// smaller is the weight itself, before something larger two more.
+fn padded_key(weights: impl Iterator<Item = u8>, space: u8, out: &mut Vec<u8>) {
+    let end = space + 1;
     let mut spaces = 0;
     for weight in weights {
-        if weight == b' ' {
+        if weight == space {
             spaces += 1;
             continue;
         }
         if spaces > 0 {
-            let space = if weight < b' ' { EIGHT_BIT_END - 1 } else { EIGHT_BIT_END + 1 };
-            out.resize(out.len() + spaces, space);
+            out.resize(out.len() + spaces, if weight < space { end - 1 } else { end + 1 });
             spaces = 0;
         }
         match weight {
-            0..0x20 => out.push(weight),
-            0x20..0xFD => out.push(weight + 2),
+            _ if weight < space => out.push(weight),
+            ..0xFD => out.push(weight + 2),
             _ => out.extend_from_slice(&[0xFF, weight]),
         }
     }
-    out.push(EIGHT_BIT_END);
+    out.push(end);
+}
+
+fn unicode_weight_string(weights: &UnicodeWeights, text: &[u8]) -> Vec<u8> {
+    WeightsOf::new(weights, text).flat_map(u16::to_be_bytes).collect()
+}
+
+/// True if the first characters of two texts have the same weights.
+fn have_same_weights(weights: &UnicodeWeights, a: &[u8], b: &[u8]) -> bool {
+    weights.weights(decode(a).0).as_slice() == weights.weights(decode(b).0).as_slice()
 }
 
 fn unicode_key(weights: &UnicodeWeights, text: &[u8], out: &mut Vec<u8>) {
@@ -611,21 +573,23 @@ fn chars(text: &[u8]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The latin1 bytes of UTF-8 text; `?` for what latin1 lacks.
-struct EightBitChars<'a>(&'a [u8]);
+struct SingleBytes<'a> {
+    table: &'static SingleByte,
+    rest: &'a [u8],
+}
 
-impl Iterator for EightBitChars<'_> {
+impl Iterator for SingleBytes<'_> {
     type Item = u8;
 
     fn next(&mut self) -> Option<u8> {
-        let lead = *self.0.first()?;
+        let lead = *self.rest.first()?;
         if lead < 0x80 {
-            self.0 = &self.0[1..];
+            self.rest = &self.rest[1..];
             return Some(lead);
         }
-        let (c, length) = decode(self.0);
-        self.0 = &self.0[length..];
-        Some(char::from_u32(c).and_then(char_to_latin1).unwrap_or(b'?'))
+        let (c, length) = decode(self.rest);
+        self.rest = &self.rest[length..];
+        Some(char::from_u32(c).and_then(|c| self.table.byte_of(c)).unwrap_or(b'?'))
     }
 }
 

@@ -15,7 +15,12 @@ fn key(collation: &Collation, text: &str) -> Vec<u8> {
 fn weights_are_mysqls() {
     for line in include_str!("tables/checksums.txt").lines() {
         let (name, recorded) = line.split_once(' ').unwrap();
-        let Rule::Unicode(weights) = Collation::by_name(name).unwrap().rule else { panic!("{name}") };
+        let weights = match (name, Collation::by_name(name).map(|collation| collation.rule)) {
+            ("uca_0900_secondary", _) => &unicode::SECONDARY_0900,
+            ("uca_0900_tertiary", _) => &unicode::TERTIARY_0900,
+            (_, Some(Rule::Unicode(weights))) => weights,
+            _ => panic!("{name}"),
+        };
         let mut hash = 0xCBF2_9CE4_8422_2325u64;
         let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
         for c in (0..0x11_0000).filter(|c| !(0xD800..0xE000).contains(c)) {
@@ -54,8 +59,8 @@ fn answers_are_mysqls() {
 #[test]
 fn names_and_numbers() {
     for collation in Collation::all() {
-        assert_eq!(Collation::by_id(collation.id), Some(*collation));
-        assert_eq!(Collation::by_name(&collation.name.to_uppercase()), Some(*collation));
+        assert_eq!(Collation::by_id(collation.id), Some(collation));
+        assert_eq!(Collation::by_name(&collation.name.to_uppercase()), Some(collation));
     }
     assert_eq!(Collation::by_name("utf8mb3_general_ci").unwrap().id, 33);
     assert!(Collation::by_name("utf8mb4_klingon_ci").is_none());
@@ -66,7 +71,7 @@ fn names_and_numbers() {
 fn keys_are_short_for_ascii() {
     assert_eq!(key(Collation::utf8mb4(), "Hello, world").len(), 13);
     assert_eq!(key(Collation::utf8mb4(), "HELLO, WORLD"), key(Collation::utf8mb4(), "hello, world"));
-    assert_eq!(key(&UTF8MB4_GENERAL_CI, "a  ").len(), 2);
+    assert_eq!(key(Collation::by_name("utf8mb4_general_ci").unwrap(), "a  ").len(), 2);
 }
 
 #[test]
@@ -81,6 +86,10 @@ fn find_and_case() {
     assert_eq!(BINARY.find(b"abc", b"B"), None);
     assert_eq!(Collation::utf8mb4().upper("straße é"), "STRAßE É");
     assert_eq!(Collation::utf8mb4().lower("İÉ"), "ié");
+    let turkish = Collation::by_name("utf8mb4_turkish_ci").unwrap();
+    assert_eq!((turkish.upper("iı"), turkish.lower("Iİ")), ("İI".to_owned(), "ıi".to_owned()));
+    let cp850 = Collation::by_name("cp850_general_ci").unwrap();
+    assert_eq!((cp850.upper("aéñ"), cp850.lower("AÁÑ")), ("AÉÑ".to_owned(), "aÁñ".to_owned()));
 }
 
 fn texts() -> impl Strategy<Value = String> {

@@ -13,6 +13,8 @@ enum Implicit {
     Uca4,
     /// The code point itself; 0xFFFD past the basic plane.
     General,
+    /// The same for all, of each jamo of a Hangul syllable: levels behind the first.
+    Same(u16),
 }
 
 /// One collation's weights.  A text's weights are its characters' weights in a row: MySQL has no contractions here.
@@ -33,6 +35,39 @@ pub(super) static UCA_0400: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_unicode_ci.bin"), Implicit::Uca4, true));
 pub(super) static GENERAL: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_general_ci.bin"), Implicit::General, true));
+
+/// The secondary weights of UCA 9.0.0: accents.
+pub(super) static SECONDARY_0900: LazyLock<UnicodeWeights> =
+    LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/uca_0900_secondary.bin"), Implicit::Same(0x20), false));
+/// The tertiary weights of UCA 9.0.0: case and variants.
+pub(super) static TERTIARY_0900: LazyLock<UnicodeWeights> =
+    LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/uca_0900_tertiary.bin"), Implicit::Same(2), false));
+
+macro_rules! tailored {
+    ($($name:ident $file:literal)*) => {
+        $(pub(super) static $name: LazyLock<UnicodeWeights> = LazyLock::new(|| UnicodeWeights::tailored(include_bytes!(concat!("tables/uca_0400_", $file, ".bin"))));)*
+    };
+}
+
+// UCA 4.0.0 with the letters of a language elsewhere.
+tailored! {
+    ESPERANTO "esperanto"
+    ESTONIAN "estonian"
+    GERMAN2 "german2"
+    HUNGARIAN "hungarian"
+    ICELANDIC "icelandic"
+    LATVIAN "latvian"
+    PERSIAN "persian"
+    POLISH "polish"
+    ROMAN "roman"
+    ROMANIAN "romanian"
+    SINHALA "sinhala"
+    SLOVENIAN "slovenian"
+    SPANISH "spanish"
+    SWEDISH "swedish"
+    TURKISH "turkish"
+    VIETNAMESE "vietnamese"
+}
 
 /// A character's weights.
 #[derive(Clone, Copy)]
@@ -94,6 +129,44 @@ impl UnicodeWeights {
         };
         weights.assign_codes(pad);
         weights
+    }
+
+    /// The weights of UCA 4.0.0 but for those in `file`: code point, number of weights, weights.
+    fn tailored(file: &[u8]) -> UnicodeWeights {
+        let base = &*UCA_0400;
+        let mut weights = UnicodeWeights {
+            implicit: base.implicit,
+            pages: base.pages.clone(),
+            entries: base.entries.clone(),
+            expansion_offsets: base.expansion_offsets.clone(),
+            expansions: base.expansions.clone(),
+            codes: Codes { singles: Vec::new(), gaps: Vec::new(), ascii: [0; 128], space: None, end: 0 },
+        };
+        let mut words = file.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        while let (Some(c), Some(count)) = (words.next(), words.next()) {
+            let units: Vec<u16> = words.by_ref().take(usize::from(count)).collect();
+            weights.set(c, &units);
+        }
+        weights.assign_codes(true);
+        weights
+    }
+
+    fn set(&mut self, c: u16, units: &[u16]) {
+        let page = usize::from(c >> 8);
+        if self.pages[page] == 0xFFFF {
+            self.pages[page] = (self.entries.len() / 256) as u16;
+            self.entries.resize(self.entries.len() + 256, 0xFFFF);
+        }
+        let entry = match *units {
+            [] => 0,
+            [weight @ 1..0x8000] => weight,
+            _ => {
+                self.expansions.extend_from_slice(units);
+                self.expansion_offsets.push(self.expansions.len() as u16);
+                0x8000 + (self.expansion_offsets.len() - 2) as u16
+            }
+        };
+        self.entries[usize::from(self.pages[page]) * 256 + usize::from(c & 0xFF)] = entry;
     }
 
     fn assign_codes(&mut self, pad: bool) {
@@ -181,7 +254,8 @@ impl UnicodeWeights {
             (Implicit::General | Implicit::Uca4, 0x1_0000..) => Units::new(&[0xFFFD]),
             (Implicit::Uca4 | Implicit::Uca520, 0x3400..=0x4DB5) => pair(0xFB80),
             (Implicit::Uca4 | Implicit::Uca520, 0x4E00..=0x9FA5) => pair(0xFB40),
-            (Implicit::Uca9, 0xAC00..=0xD7A3) => self.hangul(c - 0xAC00),
+            (Implicit::Uca9 | Implicit::Same(_), 0xAC00..=0xD7A3) => self.hangul(c - 0xAC00),
+            (Implicit::Same(weight), _) => Units::new(&[weight]),
             (Implicit::Uca9, 0x1_7000..=0x1_8AFF) => Units::new(&[0xFB00, ((c - 0x1_7000) | 0x8000) as u16]),
             (
                 Implicit::Uca9,

@@ -155,6 +155,9 @@ impl Session {
             Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
             None => Charset::by_name(&self.state.variables.text("character_set_database")).unwrap_or(Charset::Utf8mb4),
         };
+        if charset.min_bytes() > 1 {
+            return Err(error::not_supported(&format!("LOAD DATA of a file in {}", charset.name())).into());
+        }
         let progress = self.state.process.progress();
         progress.enter(Stage::ReadingFile, 0);
         let mut source = if bound.local {

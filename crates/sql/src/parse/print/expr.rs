@@ -509,10 +509,11 @@ impl Printer<'_> {
     }
 }
 
-/// The name of the character set that a string of a connection says. Behind `_latin1` it would have the bytes that it has here.
+/// The name of the character set that a string of a connection says. Behind the introducer of one that has other bytes for it, it would mean those that
+/// it has here.
 fn charset_of(connection: Charset, text: &str) -> &'static str {
     match connection {
-        Charset::Latin1 | Charset::Ascii if !text.is_ascii() => Charset::Utf8mb4.name(),
+        _ if connection.encode(text) != text.as_bytes() => Charset::Utf8mb4.name(),
         Charset::Utf8mb3 => "utf8mb3",
         charset => charset.name(),
     }

@@ -1,6 +1,5 @@
 //! The plain values of variable columns: text and bytes.
 
-use crate::charset::latin1_to_char;
 use crate::{Charset, ColumnType, TypeKind};
 
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +15,13 @@ pub(super) enum StringForm {
 }
 
 impl StringForm {
-    /// `None` for JSON, which is normalised.
+    /// `None` for JSON, which is normalised, and for text whose character set is not ASCII where its bytes are.
     pub(super) fn of(ty: &ColumnType) -> Option<StringForm> {
         use TypeKind::*;
         let charset = ty.charset();
+        if charset.min_bytes() > 1 {
+            return None;
+        }
         Some(match ty.kind {
             Char(limit) => StringForm::Characters { limit: limit as usize, charset, trim: true },
             VarChar(limit) => StringForm::Characters { limit: limit as usize, charset, trim: false },
@@ -90,13 +92,10 @@ fn append_text(text: &[u8], file: Charset, column: Charset, out: &mut Vec<u8>) -
 fn append_decoded(text: &[u8], file: Charset, column: Charset, out: &mut Vec<u8>) -> Option<TextLength> {
     // Bytes of no character set are read in the column's.
     let file = if file == Charset::Binary { column } else { file };
-    if file == Charset::Latin1 {
+    if let Some(table) = file.single_byte() {
         let start = out.len();
         for byte in text {
-            let c = latin1_to_char(*byte);
-            if !column.can_encode(c) {
-                return None;
-            }
+            let c = table.char_of(*byte).filter(|c| column.can_encode(*c))?;
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
         return Some(TextLength { characters: text.len(), bytes: out.len() - start });

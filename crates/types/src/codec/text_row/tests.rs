@@ -66,6 +66,11 @@ const TEXTS: &[&str] = &[
     "éàü", "éàüx", "éàü ", "中文字", "中文字符", "😀", "a😀b", "€", "Ω", "a\0b", "line\nbreak", "tab\t", "\u{a0}", "\u{81}", "/:", "12:3/:00", "20/8-01-01",
 ];
 
+/// Those that a file may have.
+fn charsets() -> Vec<Charset> {
+    Charset::ALL.into_iter().filter(|charset| charset.min_bytes() == 1).collect()
+}
+
 /// A text, perhaps damaged, in the file's character set or none.
 fn random_text(rng: &mut StdRng) -> Vec<u8> {
     let mut text = match rng.random_range(0..6) {
@@ -145,7 +150,7 @@ fn what_is_encoded_is_what_is_stored() {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut accepted = 0;
         for _ in 0..2_000 {
-            let charset = *Charset::ALL.choose(&mut rng).unwrap();
+            let charset = *charsets().choose(&mut rng).unwrap();
             let ty = types.choose(&mut rng).unwrap();
             let text = random_text(&mut rng);
             let Some(row) = encoded(std::slice::from_ref(ty), &[Some(&text)], charset) else { continue };
@@ -165,7 +170,7 @@ fn what_is_encoded_is_what_is_stored() {
 #[test]
 fn listed_texts() {
     for ty in types() {
-        for charset in Charset::ALL {
+        for charset in charsets() {
             for text in TEXTS.iter().map(|text| text.as_bytes()).chain([&[0xE9][..], &[0x80, 0x81], &[0xFF, 0xFE]]) {
                 let Some(row) = encoded(std::slice::from_ref(&ty), &[Some(text)], charset) else { continue };
                 let value = stored(Some(text), &ty, charset).unwrap_or_else(|| panic!("{text:?} is not plain for {ty} from {charset:?}"));
@@ -183,7 +188,7 @@ fn tables() {
     let all = types();
     for seed in 0..300 {
         let mut rng = StdRng::seed_from_u64(seed);
-        let charset = *Charset::ALL.choose(&mut rng).unwrap();
+        let charset = *charsets().choose(&mut rng).unwrap();
         let types: Vec<ColumnType> = (0..rng.random_range(1..20)).map(|_| all.choose(&mut rng).unwrap().clone()).collect();
         let nullable: Vec<bool> = types.iter().map(|_| rng.random_range(0..3) > 0).collect();
         let (mut columns, mut others) = (Vec::new(), Vec::new());

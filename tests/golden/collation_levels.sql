@@ -1,0 +1,25 @@
+# utf8mb4_0900_as_ci and utf8mb4_0900_as_cs: accents and case decide where the letters are the same.
+CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(20) COLLATE utf8mb4_0900_as_cs, i VARCHAR(20) COLLATE utf8mb4_0900_as_ci, KEY (s), KEY (i));
+INSERT INTO t VALUES (1, 'a', 'a'), (2, 'A', 'A'), (3, 'á', 'á'), (4, 'Á', 'Á'), (5, 'b', 'b'), (6, 'ab', 'ab'), (7, 'AB', 'AB'), (8, 'Ab', 'Ab'), (9, 'aB', 'aB'), (10, 'áb', 'áb'), (11, 'a ', 'a '), (12, '', ''), (13, 'ss', 'ss'), (14, 'ß', 'ß'), (15, 'æ', 'æ'), (16, 'ae', 'ae'), (17, '가', '가'), (18, '가', '가'), (19, '中', '中'), (20, 'ａ', 'ａ'), (21, '😀', '😀');
+SELECT id, s FROM t ORDER BY s, id;
+SELECT id, i FROM t ORDER BY i, id;
+SELECT id FROM t WHERE s = 'a' ORDER BY id;
+SELECT id FROM t WHERE i = 'a' ORDER BY id;
+SELECT id FROM t WHERE i = 'Á' ORDER BY id;
+SELECT id FROM t WHERE s > 'ab' AND s < 'b' ORDER BY id;
+SELECT id FROM t WHERE s LIKE 'a%' ORDER BY id;
+SELECT id FROM t WHERE i LIKE 'a%' ORDER BY id;
+SELECT id FROM t WHERE i LIKE '_B' ORDER BY id;
+SELECT id FROM t WHERE s IN ('A', 'áb', 'ß') ORDER BY id;
+SELECT COUNT(DISTINCT s), COUNT(DISTINCT i), COUNT(DISTINCT s COLLATE utf8mb4_0900_ai_ci) FROM t;
+SELECT MIN(id), COUNT(*) FROM t GROUP BY i ORDER BY 1;
+SELECT x.id, y.id FROM t AS x JOIN t AS y ON x.i = y.i AND x.id < y.id ORDER BY 1, 2;
+SELECT x.id, y.id FROM t AS x JOIN t AS y ON x.s = y.s AND x.id < y.id ORDER BY 1, 2;
+SELECT HEX(WEIGHT_STRING('aB' COLLATE utf8mb4_0900_as_cs)), HEX(WEIGHT_STRING('é' COLLATE utf8mb4_0900_as_ci)), HEX(WEIGHT_STRING('' COLLATE utf8mb4_0900_as_cs));
+SELECT STRCMP('ab', 'Aa' COLLATE utf8mb4_0900_as_cs), STRCMP('a', 'A' COLLATE utf8mb4_0900_as_cs), STRCMP('a ', 'a' COLLATE utf8mb4_0900_as_cs), LOCATE('B', 'abc' COLLATE utf8mb4_0900_as_cs), LOCATE('B', 'abc' COLLATE utf8mb4_0900_as_ci);
+SELECT 'é' LIKE 'e' COLLATE utf8mb4_0900_as_ci, 'é' LIKE 'É' COLLATE utf8mb4_0900_as_ci, 'é' LIKE 'É' COLLATE utf8mb4_0900_as_cs;
+ALTER TABLE t DROP INDEX s, ADD UNIQUE (s);
+INSERT INTO t (id, s) VALUES (22, 'A');
+SHOW COLLATION LIKE 'utf8mb4\_0900\_as%';
+SELECT id FROM t FORCE INDEX (s) WHERE s >= 'á' ORDER BY s, id;
+DROP TABLE t;

@@ -1,0 +1,28 @@
+# EXTRACTVALUE and UPDATEXML.
+CREATE TABLE t (id INT PRIMARY KEY, x TEXT, p VARCHAR(20));
+INSERT INTO t VALUES (1, '<a><b>1<c>x</c></b><b>2</b><d><b>3</b><b y="7">4</b></d></a>', '/a'), (2, '<a>ccc<b>ddd</b></a>', '/b'), (3, '<a b="x" c="y">1</a>', NULL), (4, NULL, '/a'), (5, 'x<a>t</a>y', '/');
+SELECT id, EXTRACTVALUE(x, '/a'), EXTRACTVALUE(x, '//b'), EXTRACTVALUE(x, '/a/b'), EXTRACTVALUE(x, '/b'), EXTRACTVALUE(x, '//@*'), EXTRACTVALUE(x, '/') FROM t ORDER BY id;
+SELECT id, EXTRACTVALUE(x, 'count(//b)'), EXTRACTVALUE(x, 'sum(//b)'), EXTRACTVALUE(x, '//b[1]'), EXTRACTVALUE(x, '//b[last()]'), EXTRACTVALUE(x, '/a/b[last()]'), EXTRACTVALUE(x, '//b[position()=2]') FROM t ORDER BY id;
+SELECT id, EXTRACTVALUE(x, '//b[@y="7"]'), EXTRACTVALUE(x, '//b[.=2 or .=3]'), EXTRACTVALUE(x, '//b[.>1][2]'), EXTRACTVALUE(x, '//c/..'), EXTRACTVALUE(x, '//@y/..'), EXTRACTVALUE(x, '//b|//c'), EXTRACTVALUE(x, '//b[c="x"]/c') FROM t ORDER BY id;
+SELECT id, EXTRACTVALUE(x, '//c/ancestor::*[1]'), EXTRACTVALUE(x, 'count(//c/ancestor::*)'), EXTRACTVALUE(x, '/descendant::b[3]'), EXTRACTVALUE(x, '//d/*[2]'), EXTRACTVALUE(x, '/a/child::b'), EXTRACTVALUE(x, '//b/self::b'), EXTRACTVALUE(x, '/a/attribute::b') FROM t ORDER BY id;
+SELECT id, EXTRACTVALUE(x, 'boolean(//b)'), EXTRACTVALUE(x, 'not(//zz)'), EXTRACTVALUE(x, '//b/text()'), EXTRACTVALUE(x, 'count(//text())'), EXTRACTVALUE(x, '//b[not(c)]'), EXTRACTVALUE(x, '//b[contains(., "1")]'), EXTRACTVALUE(x, 'string-length(//b)') FROM t ORDER BY id;
+SELECT EXTRACTVALUE('<a>1</a>', '1+2*3'), EXTRACTVALUE('<a>1</a>', '7 div 2'), EXTRACTVALUE('<a>1</a>', '7.5 mod 2'), EXTRACTVALUE('<a>1</a>', '1.10+1'), EXTRACTVALUE('<a>1</a>', '2.0*2'), EXTRACTVALUE('<a>1</a>', '/a+0.5'), EXTRACTVALUE('<a>1</a>', '-5 mod 3'), EXTRACTVALUE('<a>1</a>', '7.5 div 2');
+SELECT EXTRACTVALUE('<a>1</a>', '1=1'), EXTRACTVALUE('<a>1</a>', '/a!=1'), EXTRACTVALUE('<a>1</a>', '"x"="X"'), EXTRACTVALUE('<a>1</a>', '"10">"9"'), EXTRACTVALUE('<a>1</a>', '/a="01"'), EXTRACTVALUE('<a>1</a>', '/a=01'), EXTRACTVALUE('<a>1</a>', '1=2=0'), EXTRACTVALUE('<a>1</a>', '2 > /a');
+SELECT EXTRACTVALUE('<a>1</a>', 'concat("a","b",1)'), EXTRACTVALUE('<a>1</a>', 'substring("abcd",2,2)'), EXTRACTVALUE('<a>1</a>', 'substring("abcd",-1)'), EXTRACTVALUE('<a>1</a>', 'round(2.5)'), EXTRACTVALUE('<a>1</a>', 'floor(-1.5)'), EXTRACTVALUE('<a>1</a>', 'ceiling(2.1)'), EXTRACTVALUE('<a>1</a>', 'number(/a)+1'), EXTRACTVALUE('<a>1</a>', '1 and 0'), EXTRACTVALUE('<a>1</a>', '1 or 0');
+SELECT EXTRACTVALUE('<a>x &lt; y</a>', '/a'), EXTRACTVALUE('<a><![CDATA[x<y]]></a>', '/a'), EXTRACTVALUE('<!-- c --><a><!-- d -->t</a>', '/a'), EXTRACTVALUE('<?xml version="1.0"?><a>t</a>', '/a'), EXTRACTVALUE('<n:a>t</n:a>', '/n:a'), EXTRACTVALUE('<a>1</a><a>2</a>', '/a'), EXTRACTVALUE('<é>1</é>', '/é'), EXTRACTVALUE('<a>1</a>', '/A');
+SELECT EXTRACTVALUE('<a', '/a'), EXTRACTVALUE('<a>1</bb>', '/a'), EXTRACTVALUE('', '/a'), EXTRACTVALUE(NULL, '/a'), EXTRACTVALUE('<a/>', NULL), EXTRACTVALUE(1, '/a'), EXTRACTVALUE('<a/>', 1);
+SELECT EXTRACTVALUE('<a>1</a>', '/a[');
+SELECT EXTRACTVALUE(NULL, '/a[');
+SELECT EXTRACTVALUE('<a>1</a>', 'foo()');
+SELECT EXTRACTVALUE('<a>1</a>', '$nosuch');
+SELECT EXTRACTVALUE('<a>1</a>', '/a=/a');
+SELECT EXTRACTVALUE('<a>1</a>', '9223372036854775807+1');
+SELECT EXTRACTVALUE(x, p) FROM t;
+SELECT EXTRACTVALUE('<a>1</a>');
+SET @p = '/a';
+SELECT EXTRACTVALUE('<a>1</a>', @p), EXTRACTVALUE('<a>1</a>', CONCAT('/', 'a'));
+SELECT UPDATEXML('<a><b>ccc</b><d></d></a>', '/a', '<e>fff</e>') u1, UPDATEXML('<a><b>ccc</b><d></d></a>', '/b', '<e>fff</e>') u2, UPDATEXML('<a><b>ccc</b><d></d></a>', '//b', '<e>fff</e>') u3, UPDATEXML('<a><d></d><b>ccc</b><d></d></a>', '/a/d', '<e>fff</e>') u4, UPDATEXML('<a b="1"/>', '/a/@b', 'c="2"') u5, UPDATEXML('<a>t</a>', '/a/text()', 'u') u6, UPDATEXML('<a>t</a>', '1', 'u') u7, UPDATEXML('<a>t</a>', '/a', NULL) u8, UPDATEXML('<a>t', '/a', 'u') u9, UPDATEXML('x<a>t</a>y', '/', 'u') u10;
+SELECT id, UPDATEXML(x, '/a/b[1]', '<q/>'), UPDATEXML(x, '/a', 1) FROM t ORDER BY id;
+UPDATE t SET x = UPDATEXML(x, '//b[@y]', '<b>é</b>') WHERE id = 1;
+SELECT x FROM t WHERE EXTRACTVALUE(x, '//d/b[2]') = 'é';
+DROP TABLE t;

@@ -328,8 +328,9 @@ impl Table {
             let mut run = Run::default();
             run.entries.reserve_exact(clustered.len());
             for i in 0..clustered.len() {
-                codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
-                run.add(&key, &value, clustered.row(i));
+                codec.for_each_entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value, |key, value| {
+                    run.add(key, value, clustered.row(i));
+                });
             }
             run.sort();
             prepared.runs.push(run);
@@ -981,8 +982,9 @@ impl Table {
             return Ok(false);
         }
         let (mut entry, mut rest) = (Vec::new(), Vec::new());
-        self.indexes[index].entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest);
-        Ok(entry == key)
+        let mut found = false;
+        self.indexes[index].for_each_entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest, |entry, _| found |= entry == key);
+        Ok(found)
     }
 
     /// Error 1062 for an entry of a unique index whose key another one has.

@@ -156,6 +156,7 @@ enum IndexKindRecord {
     Primary,
     Unique,
     Ordinary,
+    FullText,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -790,6 +791,7 @@ fn index_record(def: &IndexDef) -> IndexRecord {
             IndexKind::Primary => IndexKindRecord::Primary,
             IndexKind::Unique => IndexKindRecord::Unique,
             IndexKind::Ordinary => IndexKindRecord::Ordinary,
+            IndexKind::FullText => IndexKindRecord::FullText,
         },
         parts: def
             .parts
@@ -853,6 +855,7 @@ fn index_def(record: IndexRecord) -> IndexDef {
             IndexKindRecord::Primary => IndexKind::Primary,
             IndexKindRecord::Unique => IndexKind::Unique,
             IndexKindRecord::Ordinary => IndexKind::Ordinary,
+            IndexKindRecord::FullText => IndexKind::FullText,
         },
         parts: record
             .parts

@@ -52,6 +52,10 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
             }
             function.call(name, values, cx)
         }
+        ExprKind::Match { search, columns } => {
+            let values = columns.iter().map(|column| eval(column, row, cx)).collect::<Result<Vec<_>>>()?;
+            Ok(Value::Double(search.rank(&values)?))
+        }
         ExprKind::Compare { op, by, left, right } => {
             let left = compared(left, *by, row, cx)?;
             let right = compared(right, *by, row, cx)?;

@@ -23,7 +23,7 @@ impl Expr {
             | ExprKind::IsNull { expr: e, .. }
             | ExprKind::IsTruth { expr: e, .. }
             | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
+            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::Match { columns: args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
             ExprKind::In { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],
@@ -54,7 +54,7 @@ impl Expr {
             | ExprKind::IsNull { expr: e, .. }
             | ExprKind::IsTruth { expr: e, .. }
             | ExprKind::Cast(e) => vec![e],
-            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
+            ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::Match { columns: args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.iter_mut().collect(),
             ExprKind::Compare { left, right, .. } => vec![left, right],
             ExprKind::In { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
             ExprKind::Like { expr, pattern, .. } => vec![expr, pattern],

@@ -629,6 +629,9 @@ impl Draft {
             }
             table_spec::push_index(&mut spec, index)?;
         }
+        if self.new_keys.iter().filter(|key| key.kind == ast::IndexKind::FullText).count() > 1 {
+            return Err(errors::innodb_ft_limit());
+        }
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
             table_spec::add_index(&mut spec, resolved, cx)?;

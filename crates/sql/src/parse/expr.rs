@@ -587,7 +587,7 @@ impl Parser<'_> {
     /// MATCH, from its name on. The columns' parentheses may be left out.
     fn match_against(&mut self, start: usize) -> Result<Expr> {
         self.advance();
-        let column = |p: &mut Self| {
+        let column = |p: &mut Self| -> Result<Expr> {
             let start = p.start();
             let name = p.column_ref()?;
             Ok(p.make(ExprKind::Column(name), start))
@@ -595,7 +595,7 @@ impl Parser<'_> {
         let columns = if self.is_sym("(") { self.parenthesised_list(column)? } else { self.list(column)? };
         self.expect_kw("AGAINST")?;
         self.expect_sym("(")?;
-        let query = self.deeper(|p| p.bit_expr(1))?;
+        let query = self.deeper(|p| p.bit_expr(0))?;
         let mut mode = MatchMode::NaturalLanguage;
         let mut expands = true;
         if self.kw("IN") {

@@ -87,6 +87,11 @@ impl Search {
         self.settled.lock().as_ref()?.rows.clone()
     }
 
+    /// Rows are looked up by what it has found.
+    pub fn finds_rows(&self) -> bool {
+        self.settled.lock().as_ref().is_some_and(|settled| settled.rows.is_some())
+    }
+
     /// Positions of the index's columns in the table.
     pub fn columns(&self) -> impl Iterator<Item = usize> {
         self.table.def().indexes[self.index].parts.iter().map(|part| part.column)

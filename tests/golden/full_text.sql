@@ -1,4 +1,6 @@
 # Searches of a FULLTEXT index, and the ranks of what they find.
+# Ranks depend on how many rows InnoDB takes the table to have.
+SET GLOBAL innodb_stats_auto_recalc = OFF;
 CREATE TABLE articles (id INT UNSIGNED AUTO_INCREMENT NOT NULL PRIMARY KEY, title VARCHAR(200), body TEXT, FULLTEXT (title, body));
 INSERT INTO articles (title, body) VALUES ('MySQL Tutorial', 'This database tutorial ...'), ('How To Use MySQL', 'After you went through a ...'), ('Optimizing Your Database', 'In this database tutorial ...'), ('MySQL vs. YourSQL', 'When comparing databases ...'), ('MySQL Security', 'When configured properly, MySQL ...'), ('Database, Database, Database', 'database database database'), ('1001 MySQL Tricks', '1. Never run mysqld as root. 2. ...'), ('MySQL Full-Text Indexes', 'MySQL fulltext indexes use a ..'), ('it''s aaa''bbb O''Reilly', 'foo_bar x_y 12 123 ab');
 SHOW CREATE TABLE articles;
@@ -140,3 +142,4 @@ SELECT MATCH (a.title, b.body) AGAINST ('x') FROM articles a, articles b;
 SELECT MATCH ('text') AGAINST ('x');
 SELECT value FROM information_schema.innodb_ft_default_stopword;
 DROP TABLE articles;
+SET GLOBAL innodb_stats_auto_recalc = ON;

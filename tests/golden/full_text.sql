@@ -96,6 +96,17 @@ SELECT id, MATCH (title, body) AGAINST ('"data*"' IN BOOLEAN MODE) AS r FROM art
 SELECT id, MATCH (title, body) AGAINST ('"mysql' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('"mysql' IN BOOLEAN MODE) ORDER BY r DESC, id;
 SELECT id, MATCH (title, body) AGAINST ('' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('' IN BOOLEAN MODE) ORDER BY r DESC, id;
 SELECT id, MATCH (title, body) AGAINST ('   ' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('   ' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('-mysql (database)' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('-mysql (database)' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('+mysql (database)' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('+mysql (database)' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('(database) +mysql' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('(database) +mysql' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('+mysql (database) tutorial' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('+mysql (database) tutorial' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('+mysql (database) -tutorial' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('+mysql (database) -tutorial' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('(mysql) (database) -tutorial +(tutorial)' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('(mysql) (database) -tutorial +(tutorial)' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('tutorial (+mysql database) security' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('tutorial (+mysql database) security' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('-tutorial +(database)' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('-tutorial +(database)' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('database ~(mysql) >security' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('database ~(mysql) >security' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('+((mysql) tutorial)' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('+((mysql) tutorial)' IN BOOLEAN MODE) ORDER BY r DESC, id;
+SELECT id, MATCH (title, body) AGAINST ('<(database mysql) tutorial* -security' IN BOOLEAN MODE) AS r FROM articles WHERE MATCH (title, body) AGAINST ('<(database mysql) tutorial* -security' IN BOOLEAN MODE) ORDER BY r DESC, id;
 SELECT id FROM articles WHERE MATCH (title, body) AGAINST ('(mysql' IN BOOLEAN MODE);
 SELECT id FROM articles WHERE MATCH (title, body) AGAINST ('mysql)' IN BOOLEAN MODE);
 SELECT id FROM articles WHERE MATCH (title, body) AGAINST ('*' IN BOOLEAN MODE);

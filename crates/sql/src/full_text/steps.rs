@@ -77,6 +77,10 @@ pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedW
     let mut first = Vec::new();
     let (mut required, mut excluded) = (Vec::new(), Vec::new());
     for clause in clauses {
+        if matches!(clause.item, Item::Group(_)) {
+            first.append(&mut required);
+            first.append(&mut excluded);
+        }
         let mut parts = parts(&clause.item, collation, searched);
         let in_place = parts.len() != 1;
         let into = match clause.operator {

@@ -337,7 +337,8 @@ fn foreign_key_index(key: &ast::ForeignKeyDef) -> ast::IndexDef {
 /// Takes out generated indexes that other ones begin with. Of two that are alike the later one stays.
 fn drop_needless(keys: &mut Vec<ast::IndexDef>) {
     let begins = |key: &ast::IndexDef, with: &ast::IndexDef| {
-        key.parts.len() >= with.parts.len()
+        key.kind != ast::IndexKind::FullText
+            && key.parts.len() >= with.parts.len()
             && key.parts.iter().zip(&with.parts).all(|(a, b)| match (&a.key, &b.key) {
                 (ast::IndexKey::Column(a_name), ast::IndexKey::Column(b_name)) => same_name(a_name, b_name) && a.prefix == b.prefix,
                 _ => false,

@@ -53,7 +53,10 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
             function.call(name, values, cx)
         }
         ExprKind::Match { search, columns } => {
-            let values = columns.iter().map(|column| eval(column, row, cx)).collect::<Result<Vec<_>>>()?;
+            let mut values = Vec::with_capacity(columns.len());
+            for column in columns {
+                values.push(eval(column, row, cx)?);
+            }
             Ok(Value::Double(search.rank(&values)?))
         }
         ExprKind::Compare { op, by, left, right } => {

@@ -4,4 +4,4 @@ mod entries;
 mod search;
 mod words;
 
-pub use words::{STOPWORDS, WORD_CHARS_MAX, WORD_CHARS_MIN, has_length_of_word, is_indexed_word, word_key, words};
+pub use words::{STOPWORDS, WORD_CHARS_MAX, has_length_of_word, is_indexed_word, word_key, words};

@@ -2,8 +2,9 @@
 
 use highkey_types::Collation;
 
-/// Characters of the shortest and of the longest word that an index holds: the defaults of `innodb_ft_min_token_size` and `innodb_ft_max_token_size`.
-pub const WORD_CHARS_MIN: usize = 3;
+/// Characters of the shortest word that an index holds: the default of `innodb_ft_min_token_size`.
+const WORD_CHARS_MIN: usize = 3;
+/// Characters of the longest: the default of `innodb_ft_max_token_size`.
 pub const WORD_CHARS_MAX: usize = 84;
 
 /// Words that no index holds: InnoDB's default list, in its order.

@@ -5,6 +5,7 @@ mod rank;
 mod steps;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use highkey_table::{Snapshot, Table, is_indexed_word, word_key, words};
@@ -24,7 +25,6 @@ const RATIO_OF_ALL: f64 = 1.0001;
 const FOUND_ROWS_MAX: usize = 1 << 16;
 
 /// One MATCH … AGAINST of a statement: what is searched for, and, once the statement's tables are open, what the index says of it.
-#[derive(Debug)]
 pub struct Search {
     table: Arc<Table>,
     /// The FULLTEXT index, by its position in `TableDef::indexes`.
@@ -38,7 +38,6 @@ pub struct Search {
 }
 
 /// What a search is in one execution of the statement.
-#[derive(Debug)]
 struct Settled {
     steps: Vec<Step>,
     searched: Vec<SearchedWord>,
@@ -46,6 +45,13 @@ struct Settled {
     weights: Vec<f64>,
     /// The primary keys of rows among which are all that match; None: not known, or too many.
     rows: Option<Vec<Vec<Expr>>>,
+}
+
+impl fmt::Debug for Search {
+    /// What is searched for, not what was found.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Search({:?}, {}, {:?}, {:?})", self.table, self.index, self.mode, self.query)
+    }
 }
 
 impl Search {

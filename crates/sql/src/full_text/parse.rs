@@ -4,7 +4,7 @@ use highkey_table::{WORD_CHARS_MAX, has_length_of_word, words};
 use highkey_types::MySqlError;
 
 /// Groups inside each other beyond which a search is refused.
-const DEPTH_MAX: usize = 1000;
+const DEPTH_MAX: usize = 200;
 
 /// What stands before a word, a phrase or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

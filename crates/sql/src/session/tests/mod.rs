@@ -11,6 +11,7 @@ mod event_runs;
 mod explain;
 mod dml;
 mod foreign_keys;
+mod full_text;
 mod histograms;
 mod indexes;
 mod joins;

@@ -72,8 +72,11 @@ impl IndexCodec {
         null
     }
 
-    /// Appends the key of the first `values.len()` parts, given in index order.
+    /// Appends the key of the first `values.len()` parts, given in index order; of a hidden row id the bytes that it is.
     pub(crate) fn encode_prefix(&self, values: &[Value], out: &mut Vec<u8>) {
+        if let (IndexKind::RowId, [Value::Bytes(id)]) = (self.kind, values) {
+            return out.extend_from_slice(id);
+        }
         for (value, part) in values.iter().zip(&self.parts) {
             encode_key_part(value, part, out);
         }

@@ -43,7 +43,7 @@ struct Settled {
     searched: Vec<SearchedWord>,
     /// idf of each searched word.
     weights: Vec<f64>,
-    /// The primary keys of rows among which are all that match; None: not known, or too many.
+    /// The primary keys, or row ids, of rows among which are all that match, ascending; None: not asked for, or too many.
     rows: Option<Vec<Vec<Expr>>>,
 }
 
@@ -88,7 +88,7 @@ impl Search {
         Ok(f64::from(rank::rank(values, self.collation(), &settled.steps, &settled.searched, &settled.weights)))
     }
 
-    /// The primary keys, as literals, of rows among which are all that match.
+    /// The primary keys, or the row id, as literals, of rows among which are all that match.
     pub fn found_rows(&self) -> Option<Vec<Vec<Expr>>> {
         self.settled.lock().as_ref()?.rows.clone()
     }
@@ -124,7 +124,7 @@ impl Search {
             holders.add(self, &searched.words, snapshot)?;
         }
         let weights = holders.weights(&searched, self.table.row_count_estimate()?);
-        let rows = if self.is_condition { self.primary_keys(&candidates(&steps, &holders.rows), snapshot)? } else { None };
+        let rows = if self.is_condition { self.keys(&candidates(&steps, &holders.rows), snapshot)? } else { None };
         *self.settled.lock() = Some(Arc::new(Settled { steps, searched: searched.words, weights, rows }));
         Ok(())
     }
@@ -145,10 +145,13 @@ impl Search {
         Ok(keys)
     }
 
-    /// The primary keys of rows with these clustered keys, as literals. None if the table has none, or one whose values are not told by literals, or of too many rows.
-    fn primary_keys(&self, found: &BTreeSet<Vec<u8>>, snapshot: &Snapshot) -> Result<Option<Vec<Vec<Expr>>>, MySqlError> {
+    /// The primary keys of rows with these clustered keys, or their row ids, as literals. None for a primary key whose values are not told by literals, and for too many rows.
+    fn keys(&self, found: &BTreeSet<Vec<u8>>, snapshot: &Snapshot) -> Result<Option<Vec<Vec<Expr>>>, MySqlError> {
         let def = self.table.def();
-        let Some(key) = def.primary_key() else { return Ok(None) };
+        let Some(key) = def.primary_key() else {
+            let id = |clustered: &Vec<u8>| vec![Expr::literal(Value::Bytes(clustered.clone()), ExprType::text(clustered.len() as u32, Collation::binary(), false))];
+            return Ok((found.len() <= FOUND_ROWS_MAX).then(|| found.iter().map(id).collect()));
+        };
         let told = key.parts.iter().all(|part| part.prefix.is_none() && is_told(&def.columns[part.column].ty));
         if !told || found.len() > FOUND_ROWS_MAX {
             return Ok(None);

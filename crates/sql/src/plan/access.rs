@@ -90,8 +90,11 @@ impl Row<'_> {
     /// How `index` can answer the conjunction of conditions over this row.
     pub fn access(self, conjuncts: &[&Expr], index: usize) -> Option<IndexAccess> {
         let def = &self.table.indexes[index];
-        if matches!(def.kind, IndexKind::RowId | IndexKind::FullText) || (def.invisible && index != 0) {
+        if def.kind == IndexKind::FullText || (def.invisible && index != 0) {
             return None;
+        }
+        if def.kind == IndexKind::RowId {
+            return searched_rows(conjuncts, self);
         }
         let found = conjunction(conjuncts, self, index);
         if found.as_ref().is_some_and(|access| access.unique) {
@@ -175,7 +178,7 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
     Some(IndexAccess { index, ranges, unique: def.is_unique() && whole && !nulls, residual, matched, equalities })
 }
 
-/// The rows that a full-text search has found, by their primary keys. The condition is asked again.
+/// The rows that a full-text search has found, by their primary keys or row ids. The condition is asked again.
 fn searched_rows(conjuncts: &[&Expr], row: Row<'_>) -> Option<IndexAccess> {
     let of_row = |columns: &[Expr], searched: &mut dyn Iterator<Item = usize>| {
         columns.iter().all(|column| column.as_column().and_then(|field| row.columns.get(field)).copied() == searched.next())
@@ -185,7 +188,7 @@ fn searched_rows(conjuncts: &[&Expr], row: Row<'_>) -> Option<IndexAccess> {
         if search.table().def().id != row.table.id || !of_row(columns, &mut search.columns()) {
             return None;
         }
-        let parts = row.table.indexes[0].parts.len();
+        let parts = row.table.indexes[0].parts.len().max(1);
         let range = |key: Vec<Expr>| KeyRangeExpr { prefix: key, null_matches: vec![false; parts], lower: Bound::Unbounded, upper: Bound::Unbounded };
         let ranges = search.found_rows()?.into_iter().map(range).collect();
         let residual = Expr::and(conjuncts.iter().map(|e| (*e).clone()));

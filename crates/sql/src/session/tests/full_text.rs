@@ -69,6 +69,17 @@ async fn rows_are_found_by_the_index_of_words() {
     assert_eq!(plan[0][4..8], ["fulltext", "v", "v", "0"], "{plan:?}");
     let plan = c.rows("EXPLAIN SELECT * FROM t WHERE id = 1 AND MATCH (v) AGAINST ('apple')").await;
     assert_eq!(plan[0][4], "const", "{plan:?}");
+    // By the hidden row id.
+    c.ok("CREATE TABLE n (v TEXT, k INT, FULLTEXT (v))").await;
+    c.ok("INSERT INTO n VALUES ('one apple', 1), ('two pears', 2), ('three apples', 3), ('apple pie', 4)").await;
+    let plan = c.rows("EXPLAIN SELECT * FROM n WHERE MATCH (v) AGAINST ('apple')").await;
+    assert_eq!(plan[0][4], "fulltext", "{plan:?}");
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = '{executor}'")).await;
+        assert_eq!(c.rows("SELECT k FROM n WHERE MATCH (v) AGAINST ('apple') ORDER BY k").await, table("1|4"), "{executor}");
+    }
+    c.ok("DELETE FROM n WHERE MATCH (v) AGAINST ('pie')").await;
+    assert_eq!(c.rows("SELECT k FROM n ORDER BY k").await, table("1|2|3"));
 }
 
 /// The parser for n-grams is not built.

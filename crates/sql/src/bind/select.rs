@@ -163,7 +163,7 @@ impl Binder<'_> {
             aggregates.clear();
         }
         let plain = keys.is_empty() && groups.is_empty() && aggregates.is_empty() && windows.is_empty() && !select.distinct && having.is_none();
-        if plain && self.expanding.is_empty() && let Some(search) = best_first(&rel, filter.as_ref()) {
+        if plain && self.scopes.len() == 1 && self.expanding.is_empty() && let Some(search) = best_first(&rel, filter.as_ref()) {
             keys.push(SortKey { expr: search, desc: true });
             selected.push(None);
         }

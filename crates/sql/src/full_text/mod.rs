@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::expr::eval;
 use crate::parse::ast::MatchMode;
 use crate::plan::{CompareOp, Expr, ExprKind, ExprType, unresolved};
-use crate::session::Session;
+use crate::session::{Session, blocking};
 use parse::Operator;
 use steps::{Part, SearchedWord, SearchedWords, Step};
 
@@ -108,20 +108,20 @@ impl Search {
         def.columns[def.indexes[self.index].parts[0].column].ty.collation
     }
 
-    /// Asks the index. Errors: 1064, 1412.
-    fn settle(&self, text: &str, snapshot: &Snapshot) -> Result<(), MySqlError> {
+    /// Asks the index. Errors: 1064, 1317 once `stop` says yes, 1412.
+    fn settle(&self, text: &str, snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<(), MySqlError> {
         let collation = self.collation();
         let clauses = parse::parse(text, self.mode == MatchMode::Boolean)?;
         let mut searched = SearchedWords::default();
         let mut steps = steps::steps(&clauses, collation, &mut searched);
         let mut holders = Holders::default();
-        holders.add(self, &searched.words, snapshot)?;
+        holders.add(self, &searched.words, snapshot, stop)?;
         if self.mode == MatchMode::QueryExpansion {
             for key in self.words_of_matches(&steps, &searched.words, &holders, snapshot)? {
                 let place = searched.place_of_new(key);
                 steps.extend(place.map(|place| Step { operator: None, part: Part::Word(place) }));
             }
-            holders.add(self, &searched.words, snapshot)?;
+            holders.add(self, &searched.words, snapshot, stop)?;
         }
         let weights = holders.weights(&searched, self.table.row_count_estimate()?);
         let rows = if self.is_condition { self.keys(&candidates(&steps, &holders.rows), snapshot)? } else { None };
@@ -182,9 +182,9 @@ struct Holders {
 
 impl Holders {
     /// Those of the words behind the ones that are known.
-    fn add(&mut self, search: &Search, searched: &[SearchedWord], snapshot: &Snapshot) -> Result<(), MySqlError> {
+    fn add(&mut self, search: &Search, searched: &[SearchedWord], snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<(), MySqlError> {
         for word in &searched[self.rows.len()..] {
-            let found = if word.indexed { search.table.rows_with_word(snapshot, search.index, &word.key)? } else { Vec::new() };
+            let found = if word.indexed { search.table.rows_with_word(snapshot, search.index, &word.key, stop)? } else { Vec::new() };
             self.entries.push(found.len() as u64);
             self.rows.push(found.into_iter().collect());
         }
@@ -254,13 +254,17 @@ pub fn search_of_condition(condition: &Expr) -> Option<(&Arc<Search>, &[Expr])> 
 
 impl Session {
     /// Settles the searches of a statement whose tables are open. `latest`: the statement changes or locks rows, so that what is committed by now counts.
-    /// Errors: 1064 for a search that is no search, 1412.
+    /// Errors: 1064 for a search that is no search, 1317, 1412, 3024.
     pub(crate) fn settle_searches(&mut self, searches: &[Arc<Search>], latest: bool) -> Result<(), MySqlError> {
+        let process = self.state.process.clone();
+        let stop = || process.check().is_err();
         for search in searches {
             let text = eval(&search.query, &[], &mut self.state)?;
             let text = highkey_types::cast::to_str(&text);
             let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
-            search.settle(text.as_deref().unwrap_or_default(), &snapshot)?;
+            let settled = blocking(|| search.settle(text.as_deref().unwrap_or_default(), &snapshot, &stop));
+            process.check()?;
+            settled?;
         }
         Ok(())
     }

@@ -81,14 +81,14 @@ pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedW
             first.append(&mut required);
             first.append(&mut excluded);
         }
-        let mut parts = parts(&clause.item, collation, searched);
+        let parts = parts(&clause.item, collation, searched);
         let in_place = parts.len() != 1;
         let into = match clause.operator {
             Some(Operator::Require) if !in_place => &mut required,
             Some(Operator::Exclude) if !in_place => &mut excluded,
             _ => &mut first,
         };
-        into.extend(parts.drain(..).map(|part| Step { operator: clause.operator, part }));
+        into.extend(parts.into_iter().map(|part| Step { operator: clause.operator, part }));
     }
     first.into_iter().chain(required).chain(excluded).collect()
 }

@@ -7,7 +7,7 @@
 //! - `fast` runs what OLTP sends without leaving this crate; `df` runs everything else on DataFusion, and is
 //!   the only folder that names it. `expr` and `functions` are the one evaluator that both use.
 //! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
-//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, functions and triggers, `event` what is done at set times, `sys` has the views and routines of that schema, `privileges` says what an account may do.
+//!   `measure` has what EXPLAIN ANALYZE tells of operators, `full_text` what MATCH … AGAINST finds, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, functions and triggers, `event` what is done at set times, `sys` has the views and routines of that schema, `privileges` says what an account may do.
 #![forbid(unsafe_code)]
 
 mod bind;
@@ -16,6 +16,7 @@ mod event;
 mod execute;
 mod expr;
 mod fast;
+mod full_text;
 mod functions;
 mod information_schema;
 mod measure;

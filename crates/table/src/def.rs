@@ -189,6 +189,8 @@ pub enum IndexKind {
     Primary,
     Unique,
     Ordinary,
+    /// Of the words of its columns, which have one collation: see `full_text`. Its parts have neither prefix nor direction.
+    FullText,
 }
 
 #[derive(Clone, Debug)]

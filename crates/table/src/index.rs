@@ -1,7 +1,7 @@
 //! Rows and index entries as bytes: see README.md, "Rows and index entries".
 
 use highkey_storage::IndexId;
-use highkey_types::{KeyPart, RowLayout, Value, encode_key_part, encode_key_part_of_row};
+use highkey_types::{Collation, KeyPart, RowLayout, Value, encode_key_part, encode_key_part_of_row};
 
 use crate::def::{IndexKind, TableDef};
 
@@ -10,19 +10,23 @@ const KEY_AT_END: u8 = 0;
 /// First byte of an entry's value: the clustered key follows.
 const KEY_FOLLOWS: u8 = 1;
 
-/// How one index of a table encodes its keys.
+/// How one index of a table encodes its keys. A row has one entry in each, but for indexes of words: those are asked by `for_each_entry`.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexCodec {
     pub(crate) id: IndexId,
     pub(crate) kind: IndexKind,
     pub(crate) columns: Vec<usize>,
+    /// None in an index of words.
     pub(crate) parts: Vec<KeyPart>,
+    /// Of an index of words: the collation that tells them apart.
+    pub(crate) words: Option<&'static Collation>,
 }
 
 impl IndexCodec {
     pub(crate) fn new(def: &TableDef, index: usize) -> IndexCodec {
         let index = &def.indexes[index];
-        let parts = index.parts.iter().map(|part| {
+        let of_words = index.kind == IndexKind::FullText;
+        let parts = index.parts.iter().filter(|_| !of_words).map(|part| {
             let column = &def.columns[part.column];
             KeyPart {
                 ty: column.ty.clone(),
@@ -36,7 +40,13 @@ impl IndexCodec {
             kind: index.kind,
             columns: index.parts.iter().map(|p| p.column).collect(),
             parts: parts.collect(),
+            words: index.parts.first().filter(|_| of_words).map(|part| def.columns[part.column].ty.collation),
         }
+    }
+
+    /// A row has an entry for each of its words.
+    pub(crate) fn is_full_text(&self) -> bool {
+        self.words.is_some()
     }
 
     pub(crate) fn is_unique(&self) -> bool {
@@ -62,8 +72,11 @@ impl IndexCodec {
         null
     }
 
-    /// Appends the key of the first `values.len()` parts, given in index order.
+    /// Appends the key of the first `values.len()` parts, given in index order; of a hidden row id the bytes that it is.
     pub(crate) fn encode_prefix(&self, values: &[Value], out: &mut Vec<u8>) {
+        if let (IndexKind::RowId, [Value::Bytes(id)]) = (self.kind, values) {
+            return out.extend_from_slice(id);
+        }
         for (value, part) in values.iter().zip(&self.parts) {
             encode_key_part(value, part, out);
         }

@@ -171,12 +171,13 @@ impl Table {
             entries.clear();
             entry_spans.clear();
             for (i, row) in rows.iter().enumerate() {
-                codec.entry(row, clustered(i), key, value);
-                let start = entries.len() as u32;
-                entries.extend_from_slice(key);
-                let middle = entries.len() as u32;
-                entries.extend_from_slice(value);
-                entry_spans.push((start, middle, entries.len() as u32));
+                codec.for_each_entry(row, clustered(i), key, value, |key, value| {
+                    let start = entries.len() as u32;
+                    entries.extend_from_slice(key);
+                    let middle = entries.len() as u32;
+                    entries.extend_from_slice(value);
+                    entry_spans.push((start, middle, entries.len() as u32));
+                });
             }
             let key_of = |s: &(u32, u32, u32)| &entries[s.0 as usize..s.1 as usize];
             entry_spans.sort_unstable_by(|a, b| key_of(a).cmp(key_of(b)));
@@ -295,6 +296,11 @@ impl Table {
             if checks_parents && let Err(orphan) = Box::pin(self.check_parents(txn, row, index, None)).await {
                 txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
                 return Err(orphan);
+            }
+            if self.indexes[index].is_full_text() {
+                let words = self.indexes[index].words_of(row);
+                self.insert_words(txn, index, words, clustered).await?;
+                continue;
             }
             self.indexes[index].entry(row, clustered, key, value);
             if !self.insert_entry(txn, index, key, value).await? {

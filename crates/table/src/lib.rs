@@ -22,6 +22,7 @@ mod def;
 mod error;
 mod event;
 mod foreign;
+mod full_text;
 mod gate;
 mod grants;
 mod high_water;
@@ -64,6 +65,7 @@ pub use def::{
 };
 pub use event::{EventDef, EventSchedule, EventStatus};
 pub use foreign::Generator;
+pub use full_text::{STOPWORDS, WORD_CHARS_MAX, has_length_of_word, is_indexed_word, word_key, words};
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,

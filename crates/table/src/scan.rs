@@ -21,6 +21,7 @@ const FIRST_BATCH_ROWS: usize = 16;
 /// A bound may name fewer values than the index has parts: it then stands for all keys that start with them.
 /// On a part with a prefix length the range may give more rows than asked for, never fewer: check the condition again.
 /// NULLs come first: `a < 5` has the lower bound `Excluded([NULL])`.
+/// Of a table without primary key the clustered index has row ids: one is named by its bytes, the clustered key.
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     pub lower: Bound<Vec<Value>>,

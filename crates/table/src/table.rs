@@ -447,8 +447,12 @@ impl Table {
         let deleted = granted!(self, txn.inner().delete(self.clustered().id, &old.key));
         assert!(deleted, "delete is given a row that a locking read of this transaction found");
         for index in 1..self.indexes.len() {
-            let mut scratch = std::mem::take(&mut txn.scratch);
             let codec = &self.indexes[index];
+            if codec.is_full_text() {
+                self.delete_words(txn, index, codec.words_of_row(&self.layout, &old.data), &old.key).await?;
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut txn.scratch);
             codec.entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.key, &mut scratch.value);
             let outcome = self.delete_entry(txn, index, &scratch.key).await;
             txn.scratch = scratch;
@@ -525,6 +529,10 @@ impl Table {
         }
         for index in 1..self.indexes.len() {
             let codec = &self.indexes[index];
+            if codec.is_full_text() {
+                self.update_words(txn, index, old, new, key).await?;
+                continue;
+            }
             codec.entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.other_key, &mut scratch.other_value);
             codec.entry(new, key, &mut scratch.key, &mut scratch.value);
             if scratch.key == scratch.other_key {

@@ -13,7 +13,7 @@ use highkey_types::MySqlError;
 use crate::catalog::keys;
 use crate::database::Database;
 use crate::ddl::{DdlContext, define, drop_trees, make_trees, next_definition, refuse_system_schema};
-use crate::def::{TableDef, TableId, TableSpec};
+use crate::def::{IndexKind, TableDef, TableId, TableSpec};
 use crate::error;
 use crate::high_water;
 use crate::metadata_lock::MetadataLock;
@@ -36,11 +36,14 @@ impl Database {
         Ok(self.temporary_table(def, Arc::new(state)))
     }
 
-    /// Error 1049 for a schema that is not there, 1215 for foreign keys, which temporary tables have none of, 3552.
+    /// Error 1049 for a schema that is not there, 1215 for foreign keys and 1796 for FULLTEXT indexes, which temporary tables have none of, 3552.
     pub(crate) fn check_temporary(&self, wanted: &TableSpec) -> Result<(), MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         if self.catalog().schema(&wanted.schema).is_none() {
             return Err(error::unknown_schema(&wanted.schema));
+        }
+        if wanted.indexes.iter().any(|index| index.kind == IndexKind::FullText) {
+            return Err(highkey_types::errors::innodb_no_ft_temp_table());
         }
         if wanted.foreign_keys.is_empty() { Ok(()) } else { Err(highkey_types::errors::cannot_add_foreign()) }
     }

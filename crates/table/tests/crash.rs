@@ -442,6 +442,13 @@ fn create_index_is_atomic() {
     });
 }
 
+#[test]
+fn create_full_text_index_is_atomic() {
+    crash_everywhere("create full-text index", 300, |db| {
+        block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::new(IndexKind::FullText, Some("words"), &[2])))
+    });
+}
+
 /// So long that no index of theirs is logged row by row.
 fn with_long_rows() -> SimDisk {
     let disk = disk(3);

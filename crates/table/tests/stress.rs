@@ -28,6 +28,7 @@ fn make(db: &Arc<Database>) -> Arc<Table> {
             IndexSpec::unique("u", &[1]),
             IndexSpec::ordinary("k", &[2]),
             IndexSpec::ordinary("s", &[3, 2]),
+            IndexSpec::new(IndexKind::FullText, Some("words"), &[3]),
         ],
     )
 }
@@ -53,7 +54,7 @@ async fn transaction(
         txn.begin_statement();
         let id = rng.random_range(0..KEYS / THREADS as i64) * THREADS as i64 + thread as i64;
         let u = if rng.random_ratio(1, 3) { Value::Null } else { i(rng.random_range(0..KEYS * 3)) };
-        let text = "x".repeat(rng.random_range(0..150));
+        let text: String = (0..rng.random_range(0..12)).map(|_| format!("word{} ", rng.random_range(0..40))).collect();
         let row = vec![i(id), u, i(rng.random_range(0..20)), t(&text), i(thread as i64), i(version)];
         let start = txn.statement_savepoint();
         let found = table.lock_get(&mut txn, 0, &[i(id)], LockMode::Exclusive, LockWaitPolicy::Wait).await?;

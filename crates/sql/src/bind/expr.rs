@@ -158,6 +158,7 @@ impl Binder<'_> {
                 self.call(FuncId::GetFormat, args)
             }
             Ast::JsonValue(call) => self.json_value(call),
+            Ast::Match(call) => self.full_text(call),
             Ast::Function(function) => self.function(function),
             Ast::Aggregate(call) => self.aggregate(call),
             Ast::Row(_) => Err(errors::operand_columns(1)),

@@ -20,7 +20,7 @@ fn flags(def: &TableDef, column: usize) -> u16 {
         flags |= match index.kind {
             IndexKind::Primary => column_flags::PRI_KEY,
             IndexKind::Unique if position == 0 && index.parts.len() == 1 => column_flags::UNIQUE_KEY,
-            IndexKind::Unique | IndexKind::Ordinary if position == 0 => column_flags::MULTIPLE_KEY,
+            IndexKind::Unique | IndexKind::Ordinary | IndexKind::FullText if position == 0 => column_flags::MULTIPLE_KEY,
             _ => 0,
         };
     }

@@ -11,6 +11,7 @@ pub(crate) mod errors;
 mod expr;
 mod fold;
 mod from;
+mod full_text;
 mod group;
 mod hint_warnings;
 mod hints;

@@ -218,6 +218,7 @@ pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
         (ExprKind::Call { func: f, .. }, ExprKind::Call { func: g, .. }) => f == g && !f.is_volatile(),
         // As in MySQL, whatever else it depends on.
         (ExprKind::Stored { function: f, .. }, ExprKind::Stored { function: g, .. }) => f.is_same(g),
+        (ExprKind::Match { search: x, .. }, ExprKind::Match { search: y, .. }) => x.is_same(y),
         (ExprKind::Compare { op: o, by: x, .. }, ExprKind::Compare { op: p, by: y, .. }) => o == p && x == y,
         (ExprKind::IsNull { negated: x, .. }, ExprKind::IsNull { negated: y, .. }) => x == y,
         (ExprKind::IsTruth { value: v, negated: x, .. }, ExprKind::IsTruth { value: w, negated: y, .. }) => (v, x) == (w, y),

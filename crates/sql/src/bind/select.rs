@@ -9,8 +9,21 @@ use super::join_order::ordered;
 use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
 use super::{TableSource, errors};
-use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
+use crate::full_text::search_of_condition;
+use crate::parse::ast::{self, ExprKind as Ast, MatchMode, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind, SortKey};
+
+/// What sorts rows that no ORDER BY sorts: those of one table that MATCH finds come in the order of their rank, but in boolean mode.
+fn best_first(from: &Rel, filter: Option<&Expr>) -> Option<Expr> {
+    if !matches!(from.kind, RelKind::Scan { .. }) {
+        return None;
+    }
+    filter?.conjuncts().iter().find_map(|condition| {
+        let (search, columns) = search_of_condition(condition)?;
+        let kind = ExprKind::Match { search: search.clone(), columns: columns.to_vec() };
+        (search.mode() != MatchMode::Boolean).then(|| Expr { kind, ty: ExprType::double(true) })
+    })
+}
 
 /// The tables of information_schema that MySQL has as views that it merges.
 const MERGED_SCHEMA_VIEWS: &[&str] = &[
@@ -133,7 +146,7 @@ impl Binder<'_> {
             having = Some(self.in_clause(Clause::Having, |b| b.condition(condition))?);
             self.scope().aliases_first = false;
         }
-        let (mut keys, selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;
+        let (mut keys, mut selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;
         self.scope().aliases.clear();
 
         let groups = std::mem::take(&mut self.scope().groups);
@@ -151,6 +164,11 @@ impl Binder<'_> {
                 });
             }
             aggregates.clear();
+        }
+        let plain = keys.is_empty() && groups.is_empty() && aggregates.is_empty() && windows.is_empty() && !select.distinct && having.is_none();
+        if plain && self.scopes.len() == 1 && self.expanding.is_empty() && let Some(search) = best_first(&rel, filter.as_ref()) {
+            keys.push(SortKey { expr: search, desc: true });
+            selected.push(None);
         }
         let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
         rel = ordered(rel, filter, joins);

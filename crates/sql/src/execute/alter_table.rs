@@ -332,7 +332,7 @@ fn only_rebuilds(alter: &ast::AlterTable) -> Option<Option<&str>> {
 }
 
 /// Whether MySQL 8.0 runs it with ALGORITHM=COPY: types change, a stored generated column comes or goes with a virtual one, or a primary key goes and
-/// none comes, or rows are checked against a new foreign key.
+/// none comes, or rows are checked against a new foreign key, or several FULLTEXT indexes would be built anew.
 fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool) -> bool {
     if alter.algorithm.as_deref() == Some("COPY") {
         return true;
@@ -349,12 +349,14 @@ fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool
         AlterAction::AddColumn(column, _) | AlterAction::ChangeColumn { def: column, .. } => column.primary,
         _ => false,
     });
+    let builds_several = def.indexes.iter().filter(|index| index.kind == IndexKind::FullText).count() > 1;
     alter.actions.iter().any(|action| match action {
         AlterAction::AddForeignKey(_) => foreign_key_checks,
         AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
         AlterAction::DropPrimaryKey => !adds_key,
         AlterAction::DropIndex(name) => name.eq_ignore_ascii_case("primary") && !adds_key,
-        AlterAction::AddColumn(column, _) => column.generated.as_ref().is_some_and(|g| g.stored),
+        AlterAction::AddColumn(column, _) => builds_several || column.generated.as_ref().is_some_and(|g| g.stored),
+        AlterAction::DropColumn(_) => builds_several,
         _ => false,
     })
 }
@@ -627,6 +629,9 @@ impl Draft {
                 }
             }
             table_spec::push_index(&mut spec, index)?;
+        }
+        if self.new_keys.iter().filter(|key| key.kind == ast::IndexKind::FullText).count() > 1 {
+            return Err(errors::innodb_ft_limit());
         }
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;

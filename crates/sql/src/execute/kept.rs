@@ -220,6 +220,8 @@ fn is_planned_alike(bound: &BoundQuery) -> bool {
         alike &= match &e.kind {
             // A function may be another one by then.
             ExprKind::Stored { .. } => false,
+            // What it finds depends on the rows.
+            ExprKind::Match { .. } => false,
             ExprKind::Param(_) | ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. } | ExprKind::SystemVar { .. } => false,
             ExprKind::Call { func, .. } => func.is_deterministic(),
             _ => true,

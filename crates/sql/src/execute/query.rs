@@ -13,6 +13,7 @@ use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
 use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows};
 use crate::fast::{FastQuery, Progress};
+use crate::full_text::Search;
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
@@ -27,6 +28,10 @@ pub struct BoundTables {
     pub tables: Vec<(Arc<Table>, bool)>,
     /// The views that names stood for.
     pub views: Vec<Arc<View>>,
+    /// Its full-text searches.
+    searches: Vec<Arc<Search>>,
+    /// Some scan locks rows.
+    locks: bool,
     /// Tables that stored functions read; they are among `tables`.
     read_inside: Vec<Arc<Table>>,
     /// Some stored function runs queries.
@@ -76,10 +81,14 @@ impl BoundTables {
         rel.for_each_operator(&mut |rel| {
             if let RelKind::Scan { table, lock, .. } = &rel.kind {
                 self.add(table, lock.is_some_and(|l| l.exclusive));
+                self.locks |= lock.is_some();
             }
         });
         let mut functions = Vec::new();
-        rel.for_each_expr(&mut |e, _| functions.extend(function_of(e)));
+        rel.for_each_expr(&mut |e, _| {
+            functions.extend(function_of(e));
+            self.searches.extend(search_of(e));
+        });
         functions.iter().for_each(|function| self.collect_function(function));
     }
 
@@ -98,6 +107,7 @@ impl BoundTables {
             self.add(&table, false);
             self.read_inside.push(table);
         }
+        self.searches.extend(inside.searches);
         self.views.extend(inside.views);
         self.views.extend_from_slice(function.views());
         self.runs_inside = true;
@@ -118,6 +128,7 @@ impl BoundTables {
                 subqueries.push(&subquery.plan);
             }
             functions.extend(function_of(e));
+            self.searches.extend(search_of(e));
         });
         for plan in subqueries {
             self.collect(plan);
@@ -130,6 +141,14 @@ impl BoundTables {
 fn function_of(expr: &Expr) -> Option<Arc<StoredFunction>> {
     match &expr.kind {
         ExprKind::Stored { function, .. } => Some(function.clone()),
+        _ => None,
+    }
+}
+
+/// The search of an expression that is one.
+fn search_of(expr: &Expr) -> Option<Arc<Search>> {
+    match &expr.kind {
+        ExprKind::Match { search, .. } => Some(search.clone()),
         _ => None,
     }
 }
@@ -223,6 +242,9 @@ impl Session {
         }
         if !tables.called.is_empty() {
             self.begin_calls(tables)?;
+        }
+        if !tables.searches.is_empty() {
+            self.settle_searches(&tables.searches, tables.locks || tables.tables.iter().any(|(_, write)| *write))?;
         }
         Ok(true)
     }

@@ -139,7 +139,7 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
         ast::IndexKind::Primary => IndexKind::Primary,
         ast::IndexKind::Unique => IndexKind::Unique,
         ast::IndexKind::Ordinary => IndexKind::Ordinary,
-        ast::IndexKind::FullText => return Err(error::table_cant_handle_ft()),
+        ast::IndexKind::FullText => IndexKind::FullText,
         ast::IndexKind::Spatial => return Err(err(1464, "The used table type doesn't support SPATIAL indexes")),
     };
     if ast.parts.len() > 16 {
@@ -156,6 +156,9 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
     }
     if kind == IndexKind::Primary && ast.invisible {
         return Err(err(3522, "A primary key index cannot be invisible"));
+    }
+    if kind == IndexKind::FullText {
+        return full_text_index(ast, columns);
     }
     let mut parts: Vec<IndexPart> = Vec::with_capacity(ast.parts.len());
     let mut total = 0;
@@ -198,6 +201,38 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
     let name = if kind == IndexKind::Primary { None } else { ast.name.as_deref().map(Str::from) };
     let comment = ast.comment.as_deref().unwrap_or("").into();
     Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, generated: ast.generated, comment })
+}
+
+/// A FULLTEXT index: whole columns of text under one collation, whatever length is written.
+fn full_text_index(ast: &ast::IndexDef, columns: &[ColumnDef]) -> Result<IndexSpec, MySqlError> {
+    let mut parts: Vec<IndexPart> = Vec::with_capacity(ast.parts.len());
+    for part in &ast.parts {
+        let name = match &part.key {
+            ast::IndexKey::Column(name) => name,
+            ast::IndexKey::Expr => return Err(errors::fulltext_functional_index()),
+        };
+        let position = columns.iter().position(|c| same_name(&c.name, name)).ok_or_else(|| error::key_column_missing(name))?;
+        if parts.iter().any(|p| p.column == position) {
+            return Err(error::dup_fieldname(name));
+        }
+        let column = &columns[position];
+        if column.ty.kind == TypeKind::Json {
+            return Err(err(3152, format!("JSON column '{}' supports indexing only via generated columns on a specified JSON path.", column.name)));
+        }
+        let first = parts.first().map_or(column, |first| &columns[first.column]);
+        if !column.ty.is_text() || column.ty.collation != first.ty.collation {
+            return Err(errors::bad_ft_column(&column.name));
+        }
+        if part.desc {
+            return Err(err(1221, "Incorrect usage of spatial/fulltext/hash index and explicit index order"));
+        }
+        if column.generated.as_ref().is_some_and(|g| !g.stored) {
+            return Err(err(3106, "'Fulltext index on virtual generated column' is not supported for generated columns."));
+        }
+        parts.push(IndexPart::column(position));
+    }
+    let comment = ast.comment.as_deref().unwrap_or("").into();
+    Ok(IndexSpec { name: ast.name.as_deref().map(Str::from), kind: IndexKind::FullText, parts, invisible: ast.invisible, generated: false, comment })
 }
 
 /// The prefix of a key part: needed for TEXT and BLOB, meaningless for what is no string, dropped when it is the whole column.
@@ -262,10 +297,11 @@ pub fn table(
     }
     drop_needless(&mut keys);
     checks.extend(ast.checks.iter().cloned());
-    // The primary key first, then unique keys, as MySQL orders them; otherwise as written.
+    // The primary key first, then unique keys, those of words last, as MySQL orders them; otherwise as written.
     keys.sort_by_key(|k| match k.kind {
         ast::IndexKind::Primary => 0,
         ast::IndexKind::Unique => 1,
+        ast::IndexKind::FullText => 3,
         _ => 2,
     });
     for key in &keys {
@@ -301,7 +337,8 @@ fn foreign_key_index(key: &ast::ForeignKeyDef) -> ast::IndexDef {
 /// Takes out generated indexes that other ones begin with. Of two that are alike the later one stays.
 fn drop_needless(keys: &mut Vec<ast::IndexDef>) {
     let begins = |key: &ast::IndexDef, with: &ast::IndexDef| {
-        key.parts.len() >= with.parts.len()
+        key.kind != ast::IndexKind::FullText
+            && key.parts.len() >= with.parts.len()
             && key.parts.iter().zip(&with.parts).all(|(a, b)| match (&a.key, &b.key) {
                 (ast::IndexKey::Column(a_name), ast::IndexKey::Column(b_name)) => same_name(a_name, b_name) && a.prefix == b.prefix,
                 _ => false,

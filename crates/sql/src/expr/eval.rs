@@ -52,6 +52,13 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
             }
             function.call(name, values, cx)
         }
+        ExprKind::Match { search, columns } => {
+            let mut values = Vec::with_capacity(columns.len());
+            for column in columns {
+                values.push(eval(column, row, cx)?);
+            }
+            Ok(Value::Double(search.rank(&values)?))
+        }
         ExprKind::Compare { op, by, left, right } => {
             let left = compared(left, *by, row, cx)?;
             let right = compared(right, *by, row, cx)?;

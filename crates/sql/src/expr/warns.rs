@@ -20,7 +20,7 @@ impl Warns {
     /// The value of `expr`.
     pub fn value(&mut self, expr: &Expr) -> bool {
         match &expr.kind {
-            ExprKind::Literal(_) | ExprKind::Column(_) | ExprKind::UserVar(_) => false,
+            ExprKind::Literal(_) | ExprKind::Column(_) | ExprKind::UserVar(_) | ExprKind::Match { .. } => false,
             _ if expr.is_constant() => self.constant(expr),
             ExprKind::Call { func, args } => !is_harmless(*func, args) || args.iter().any(|arg| self.value(arg)),
             ExprKind::Cast(inner) => !is_widening(&inner.ty.ty, &expr.ty.ty) || self.value(inner),

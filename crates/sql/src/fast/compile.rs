@@ -2,7 +2,7 @@
 
 use highkey_types::{ColumnType, KeyPart, TypeKind};
 
-use highkey_table::TableDef;
+use highkey_table::{IndexKind, TableDef};
 
 use super::join::{Estimator, JoinSource};
 use super::{FastQuery, Source, Stage, TableSource};
@@ -217,7 +217,8 @@ impl FastQuery {
         if matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) || !sorts_as(arg, ty) {
             return None;
         }
-        let index = (0..source.table.indexes().len()).filter(|&i| source.choice.finds(i)).find(|&i| source.table.indexes()[i].parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
+        let of_values = |i: &usize| source.choice.finds(*i) && source.table.indexes()[*i].kind != IndexKind::FullText;
+        let index = (0..source.table.indexes().len()).filter(of_values).find(|&i| source.table.indexes()[i].parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
         let descending = source.table.indexes()[index].parts[0].descending;
         Some(Source::Extreme { table: source.table.clone(), index, column, backward: maximum != descending })
     }
@@ -349,7 +350,7 @@ fn sorts_as(key: &Expr, column: &ColumnType) -> bool {
 /// The index (and direction) that reads in the order of `keys`: the one of the access, or any, if only few rows are wanted of all.
 pub(super) fn ordered_index(def: &TableDef, choice: &IndexChoice, access: Option<&IndexAccess>, keys: &[(usize, bool)], limited: bool) -> Option<(usize, bool)> {
     let fits = |index: usize, skip: usize| -> Option<bool> {
-        if !choice.orders(index) {
+        if !choice.orders(index) || def.indexes[index].kind == IndexKind::FullText {
             return None;
         }
         let parts = def.indexes[index].parts.get(skip..)?;

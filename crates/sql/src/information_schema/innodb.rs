@@ -221,6 +221,7 @@ pub(super) fn indexes(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<
                 IndexKind::Primary => 3,
                 IndexKind::Unique => 2,
                 IndexKind::Ordinary => 0,
+                IndexKind::FullText => 32,
             };
             let root = table.index_summary(&statistics, i)?.root_page;
             rows.push(vec![

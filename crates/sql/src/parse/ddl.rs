@@ -263,10 +263,14 @@ impl Parser<'_> {
             } else if self.kw("KEY_BLOCK_SIZE") {
                 self.sym("=");
                 self.integer()?;
-            } else if self.is_any_kw(&["USING", "TYPE"]) {
+            } else if self.is_any_kw(&["USING", "TYPE"]) && index.kind != IndexKind::FullText {
                 self.index_type(index)?;
-            } else if self.kws(&["WITH", "PARSER"]) {
-                return unsupported("WITH PARSER");
+            } else if index.kind == IndexKind::FullText && self.kws(&["WITH", "PARSER"]) {
+                let parser = self.ident()?;
+                if parser.eq_ignore_ascii_case("ngram") {
+                    return unsupported("WITH PARSER ngram");
+                }
+                return Err(highkey_types::MySqlError::with_message(1128, format!("Function '{parser}' is not defined")));
             } else {
                 return Ok(());
             }

@@ -3,7 +3,7 @@
 
 use super::ast::*;
 use super::lexer::Tok;
-use super::parser::{Parser, Result, unsupported};
+use super::parser::{Parser, Result};
 
 impl Parser<'_> {
     /// An expression.
@@ -458,7 +458,7 @@ impl Parser<'_> {
                 let date = self.deeper(|p| p.bit_expr(4))?;
                 return Ok(self.make(ExprKind::DateArith { date: Box::new(date), value: Box::new(value), unit, subtract: false }, start));
             }
-            "MATCH" if call => return unsupported("MATCH ... AGAINST"),
+            "MATCH" => return self.match_against(start),
             "DATE" | "TIME" | "TIMESTAMP" if string_next => {
                 self.advance();
                 let text = self.string()?;
@@ -564,6 +564,39 @@ impl Parser<'_> {
         let column = parts.pop().unwrap_or_default();
         let table = parts.pop();
         Ok(ColumnRef { schema: parts.pop(), table, column })
+    }
+
+    /// MATCH, from its name on. The columns' parentheses may be left out.
+    fn match_against(&mut self, start: usize) -> Result<Expr> {
+        self.advance();
+        let column = |p: &mut Self| -> Result<Expr> {
+            let start = p.start();
+            let name = p.column_ref()?;
+            Ok(p.make(ExprKind::Column(name), start))
+        };
+        let columns = if self.is_sym("(") { self.parenthesised_list(column)? } else { self.list(column)? };
+        self.expect_kw("AGAINST")?;
+        self.expect_sym("(")?;
+        let query = self.deeper(|p| p.bit_expr(0))?;
+        let mut mode = MatchMode::NaturalLanguage;
+        let mut expands = true;
+        if self.kw("IN") {
+            if self.kw("BOOLEAN") {
+                mode = MatchMode::Boolean;
+                expands = false;
+            } else {
+                self.expect_kw("NATURAL")?;
+                self.expect_kw("LANGUAGE")?;
+            }
+            self.expect_kw("MODE")?;
+        }
+        if expands && self.kw("WITH") {
+            self.expect_kw("QUERY")?;
+            self.expect_kw("EXPANSION")?;
+            mode = MatchMode::QueryExpansion;
+        }
+        self.expect_sym(")")?;
+        Ok(self.make(ExprKind::Match(Box::new(MatchCall { columns, query, mode })), start))
     }
 
     fn arguments(&mut self) -> Result<Vec<Expr>> {

@@ -9,6 +9,7 @@ use highkey_table::{IndexKind, TableDef};
 use highkey_types::{ColumnType, TypeKind};
 
 use super::{CompareBy, CompareOp, Expr, ExprKind, IndexChoice};
+use crate::full_text::search_of_condition;
 
 /// Ranges that one access may have: beyond that a scan with a filter is the better plan.
 const MAX_RANGES: usize = 4096;
@@ -89,10 +90,18 @@ impl Row<'_> {
     /// How `index` can answer the conjunction of conditions over this row.
     pub fn access(self, conjuncts: &[&Expr], index: usize) -> Option<IndexAccess> {
         let def = &self.table.indexes[index];
-        if def.kind == IndexKind::RowId || (def.invisible && index != 0) {
+        if def.kind == IndexKind::FullText || (def.invisible && index != 0) {
             return None;
         }
-        conjunction(conjuncts, self, index).or_else(|| disjunction(conjuncts, self, index))
+        if def.kind == IndexKind::RowId {
+            return searched_rows(conjuncts, self);
+        }
+        let found = conjunction(conjuncts, self, index);
+        if found.as_ref().is_some_and(|access| access.unique) {
+            return found;
+        }
+        let searched = if index == 0 { searched_rows(conjuncts, self) } else { None };
+        searched.or(found).or_else(|| disjunction(conjuncts, self, index))
     }
 }
 
@@ -167,6 +176,24 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
     let whole = equalities == def.parts.len() && def.parts.iter().all(|p| p.prefix.is_none());
     let residual = Expr::and(conjuncts.iter().zip(&used).filter(|(_, used)| !**used).map(|(e, _)| (*e).clone()));
     Some(IndexAccess { index, ranges, unique: def.is_unique() && whole && !nulls, residual, matched, equalities })
+}
+
+/// The rows that a full-text search has found, by their primary keys or row ids. The condition is asked again.
+fn searched_rows(conjuncts: &[&Expr], row: Row<'_>) -> Option<IndexAccess> {
+    let of_row = |columns: &[Expr], searched: &mut dyn Iterator<Item = usize>| {
+        columns.iter().all(|column| column.as_column().and_then(|field| row.columns.get(field)).copied() == searched.next())
+    };
+    conjuncts.iter().find_map(|conjunct| {
+        let (search, columns) = search_of_condition(conjunct)?;
+        if search.table().def().id != row.table.id || !of_row(columns, &mut search.columns()) {
+            return None;
+        }
+        let parts = row.table.indexes[0].parts.len().max(1);
+        let range = |key: Vec<Expr>| KeyRangeExpr { prefix: key, null_matches: vec![false; parts], lower: Bound::Unbounded, upper: Bound::Unbounded };
+        let ranges = search.found_rows()?.into_iter().map(range).collect();
+        let residual = Expr::and(conjuncts.iter().map(|e| (*e).clone()));
+        Some(IndexAccess { index: 0, ranges, unique: true, residual, matched: parts, equalities: parts })
+    })
 }
 
 /// `a OR b` where every side has an access: their ranges together; the condition is checked again.

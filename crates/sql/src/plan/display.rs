@@ -28,6 +28,9 @@ pub fn describe(expr: &Expr, fields: &[Field]) -> String {
             }
         }
         ExprKind::Stored { function, args, .. } => format!("{}({})", function.name(), list(args, ",")),
+        ExprKind::Match { search, columns } => {
+            format!("(match {} against ({}{}))", list(columns, ","), describe(search.query(), fields), search.mode().suffix())
+        }
         ExprKind::Compare { op, left, right, .. } => format!("({} {} {})", describe(left, fields), op.symbol(), describe(right, fields)),
         ExprKind::And(parts) => format!("({})", list(parts, " and ")),
         ExprKind::Or(parts) => format!("({})", list(parts, " or ")),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::{ExprType, Rel};
+use crate::full_text::Search;
 use crate::functions::FuncId;
 use crate::parse::ast::VariableScope;
 use crate::routine::StoredFunction;
@@ -48,6 +49,8 @@ pub enum ExprKind {
     Call { func: FuncId, args: Vec<Expr> },
     /// A call of a stored function; `name` is what errors call its result.
     Stored { function: Arc<StoredFunction>, name: Str, args: Vec<Expr> },
+    /// MATCH … AGAINST: the rank of a row by `columns`, those of the search's index in its order.
+    Match { search: Arc<Search>, columns: Vec<Expr> },
     /// A comparison of two scalars, done as `by` says whatever the operands' own types.
     Compare { op: CompareOp, by: CompareBy, left: Box<Expr>, right: Box<Expr> },
     /// Conjunction of at least two conditions.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use highkey_table::{IndexDef, KeyRange, TableDef};
+use highkey_table::{IndexDef, IndexKind, KeyRange, TableDef};
 use highkey_types::{ColumnType, DateTime, Decimal, KeyPart, MySqlError, Time, TypeKind, Value, encode_key};
 
 use super::{Expr, IndexAccess, KeyRangeExpr};
@@ -28,6 +28,13 @@ pub fn key_ranges(access: &IndexAccess, table: &TableDef, cx: &mut dyn EvalConte
 /// As [`key_ranges`], where the bounds may read the fields of `row`.
 pub fn key_ranges_for(access: &IndexAccess, table: &TableDef, row: &[Value], cx: &mut dyn EvalContext) -> Result<Vec<KeyRange>, MySqlError> {
     let index = &table.indexes[access.index];
+    if index.kind == IndexKind::RowId {
+        let mut rows = Vec::with_capacity(access.ranges.len());
+        for range in &access.ranges {
+            rows.push(row_id_range(range, row, cx)?);
+        }
+        return Ok(rows);
+    }
     let mut found = Vec::with_capacity(access.ranges.len());
     for range in &access.ranges {
         if let Some(range) = key_range(range, index, table, row, cx)? {
@@ -38,6 +45,15 @@ pub fn key_ranges_for(access: &IndexAccess, table: &TableDef, row: &[Value], cx:
         return Ok(found);
     }
     Ok(disjoint(found, index, table))
+}
+
+/// One row of a table without primary key, by its clustered key. Whoever names such rows names them in ascending order, each once.
+fn row_id_range(range: &KeyRangeExpr, row: &[Value], cx: &mut dyn EvalContext) -> Result<KeyRange, MySqlError> {
+    let mut key = Vec::with_capacity(range.prefix.len());
+    for expr in &range.prefix {
+        key.push(eval(expr, row, cx)?);
+    }
+    Ok(prefix_range(key))
 }
 
 fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, row: &[Value], cx: &mut dyn EvalContext) -> Result<Option<KeyRange>, MySqlError> {

@@ -27,7 +27,7 @@ macro_rules! visitors {
                     | ExprKind::IsNull { expr: e, .. }
                     | ExprKind::IsTruth { expr: e, .. }
                     | ExprKind::Cast(e) => vec![e],
-                    ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.$iter().collect(),
+                    ExprKind::Call { args, .. } | ExprKind::Stored { args, .. } | ExprKind::Match { columns: args, .. } | ExprKind::And(args) | ExprKind::Or(args) => args.$iter().collect(),
                     ExprKind::Compare { left, right, .. } => vec![left, right],
                     ExprKind::Once { value, body, .. } => vec![value, body],
                     ExprKind::In { expr, list, .. } => std::iter::once(& $($mutability)? **expr).chain(list).collect(),

@@ -493,6 +493,8 @@ fn depends_on_values(e: &Expr) -> bool {
         ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. } => true,
         // It may be another one by then.
         ExprKind::Stored { .. } => true,
+        // The plan has the rows that it finds.
+        ExprKind::Match { .. } => true,
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
         ExprKind::Subquery(subquery) => {

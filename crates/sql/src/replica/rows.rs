@@ -267,7 +267,8 @@ impl Mapped {
     /// The index of which the image has the most leading columns, and how many those are.
     fn narrowing_index(&self, image: &Image) -> Option<(usize, usize)> {
         let parts = |index: usize| self.table().indexes()[index].parts.iter().take_while(|part| image.present[part.column]).count();
-        (1..self.table().indexes().len()).map(|index| (index, parts(index))).filter(|(_, parts)| *parts > 0).max_by_key(|(_, parts)| *parts)
+        let of_values = |index: &usize| self.table().indexes()[*index].kind != IndexKind::FullText;
+        (1..self.table().indexes().len()).filter(of_values).map(|index| (index, parts(index))).filter(|(_, parts)| *parts > 0).max_by_key(|(_, parts)| *parts)
     }
 
     /// The first row of a range that is as the image says, locked.

@@ -57,7 +57,6 @@ errors! {
     1172 too_many_rows() "Result consisted of more than one row";
     1193 unknown_system_variable(name) "Unknown system variable '{name}'";
     1210 wrong_arguments(name) "Incorrect arguments to {name}";
-    1214 table_cant_handle_ft() "The used table type doesn't support FULLTEXT indexes";
     1222 wrong_number_of_columns_in_select() "The used SELECT statements have a different number of columns";
     1228 local_variable(name) "Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL";
     1229 global_variable(name) "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";

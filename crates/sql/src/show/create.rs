@@ -45,6 +45,7 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String, hidd
         let mut line = match index.kind {
             IndexKind::Primary => "  PRIMARY KEY".to_owned(),
             IndexKind::Unique => format!("  UNIQUE KEY {}", name(&index.name)),
+            IndexKind::FullText => format!("  FULLTEXT KEY {}", name(&index.name)),
             _ => format!("  KEY {}", name(&index.name)),
         };
         line += &format!(" ({})", parts.join(","));

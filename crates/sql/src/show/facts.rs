@@ -76,25 +76,26 @@ pub fn hidden_key(state: &SessionState, def: &TableDef) -> Option<usize> {
 pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
     let def = table.def();
     let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
-    let cardinality = table.statistics(&mut txn).map(|s| s.cardinality.clone()).unwrap_or_default();
+    let statistics = table.statistics(&mut txn).unwrap_or_default();
     let mut rows = Vec::new();
     let hidden = hidden_key(state, def).is_some();
     let shown = def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId && !(hidden && i.kind == IndexKind::Primary));
     for (number, index) in shown {
         for (i, part) in index.parts.iter().enumerate() {
             let column = &def.columns[part.column];
-            let distinct = cardinality.get(number).and_then(|parts| parts.get(i));
+            let of_words = index.kind == IndexKind::FullText;
+            let distinct = if of_words { Some(&statistics.rows) } else { statistics.cardinality.get(number).and_then(|parts| parts.get(i)) };
             rows.push(vec![
                 Value::Int(i64::from(!index.is_unique())),
                 t(&index.name),
                 Value::UInt(i as u64 + 1),
                 t(&column.name),
-                t(if part.descending { "D" } else { "A" }),
+                if of_words { Value::Null } else { t(if part.descending { "D" } else { "A" }) },
                 distinct.map_or(Value::Null, |n| Value::Int(*n as i64)),
                 part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
                 Value::Null,
                 t(if column.nullable { "YES" } else { "" }),
-                t("BTREE"),
+                t(if of_words { "FULLTEXT" } else { "BTREE" }),
                 t(""),
                 t(&index.comment),
                 t(if index.invisible { "NO" } else { "YES" }),

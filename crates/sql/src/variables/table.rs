@@ -160,6 +160,9 @@ variables! {
     "innodb_flush_sync" Global Bool, "ON", true, Ignored;
     "innodb_flushing_avg_loops" Global UInt(1, 1000), "30", true, Ignored;
     "innodb_force_recovery" Global UInt(0, 6), "0", false, Ignored;
+    "innodb_ft_enable_stopword" Global Bool, "ON", false, Fact;
+    "innodb_ft_max_token_size" Global UInt(10, 84), "84", false, Fact;
+    "innodb_ft_min_token_size" Global UInt(0, 16), "3", false, Fact;
     "innodb_io_capacity" Global UInt(100, U64), "200", true, Real;
     "innodb_io_capacity_max" Global UInt(100, U64), "2000", true, Ignored;
     "innodb_lock_wait_timeout" Both UInt(1, 1_073_741_824), "50", true, Real;

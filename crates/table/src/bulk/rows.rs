@@ -157,8 +157,9 @@ impl Table {
             let mut run = Run::default();
             run.entries.reserve_exact(clustered.len());
             for i in 0..clustered.len() {
-                codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
-                run.add(&key, &value, clustered.row(i));
+                codec.for_each_entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value, |key, value| {
+                    run.add(key, value, clustered.row(i));
+                });
             }
             run.sort();
             prepared.runs.push(run);

@@ -162,8 +162,9 @@ impl Table {
             return Ok(false);
         }
         let (mut entry, mut rest) = (Vec::new(), Vec::new());
-        self.indexes[index].entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest);
-        Ok(entry == key)
+        let mut found = false;
+        self.indexes[index].for_each_entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest, |entry, _| found |= entry == key);
+        Ok(found)
     }
 
     /// Error 1062 for an entry of a unique index whose key another one has.

@@ -152,6 +152,7 @@ enum IndexKindRecord {
     Primary,
     Unique,
     Ordinary,
+    FullText,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -446,6 +447,7 @@ fn index_record(def: &IndexDef) -> IndexRecord {
             IndexKind::Primary => IndexKindRecord::Primary,
             IndexKind::Unique => IndexKindRecord::Unique,
             IndexKind::Ordinary => IndexKindRecord::Ordinary,
+            IndexKind::FullText => IndexKindRecord::FullText,
         },
         parts: def
             .parts
@@ -509,6 +511,7 @@ fn index_def(record: IndexRecord) -> IndexDef {
             IndexKindRecord::Primary => IndexKind::Primary,
             IndexKindRecord::Unique => IndexKind::Unique,
             IndexKindRecord::Ordinary => IndexKind::Ordinary,
+            IndexKindRecord::FullText => IndexKind::FullText,
         },
         parts: record
             .parts

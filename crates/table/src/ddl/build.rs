@@ -159,8 +159,8 @@ impl<'a> TreeBuilder<'a> {
                 self.layout.encode(row, &mut self.value);
                 self.sorter.add(at, &self.clustered, &self.value, self.rows);
             } else {
-                self.codecs[index].entry(row, &self.clustered, &mut self.key, &mut self.value);
-                self.sorter.add(at, &self.key, &self.value, self.rows);
+                let (sorter, place) = (&mut self.sorter, self.rows);
+                self.codecs[index].for_each_entry(row, &self.clustered, &mut self.key, &mut self.value, |key, value| sorter.add(at, key, value, place));
             }
         }
         self.rows += 1;
@@ -214,8 +214,9 @@ impl<'a> TreeBuilder<'a> {
                 cx.check_interrupt()?;
                 for row in 0..batch.len() {
                     for (at, &index) in self.filled.iter().enumerate() {
-                        self.codecs[index].entry_of_row(&self.layout, batch.row(row), batch.key(row), &mut key, &mut value);
-                        sorter.add(at, &key, &value, place);
+                        self.codecs[index].for_each_entry_of_row(&self.layout, batch.row(row), batch.key(row), &mut key, &mut value, |key, value| {
+                            sorter.add(at, key, value, place);
+                        });
                     }
                     place += 1;
                     sorter.row_added()?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
-use highkey_types::{MySqlError, Str, TypeKind};
+use highkey_types::{MySqlError, Str, TypeKind, errors};
 
 use crate::def::{ColumnDef, IndexDef, IndexKind, IndexPart, IndexSpec, TableDef, TableId, TableSpec, same_name};
 use crate::error;
@@ -86,6 +86,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
     let mut clustered = None;
     let mut unique = Vec::new();
     let mut ordinary = Vec::new();
+    let mut full_text = Vec::new();
     let mut taken: Vec<Str> = specs.iter().filter(|s| s.kind != IndexKind::Primary).filter_map(|s| s.name.clone()).collect();
     for (at, name) in taken.iter().enumerate() {
         if same_name(name, "PRIMARY") || name.is_empty() {
@@ -121,6 +122,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
             IndexKind::Primary if spec.invisible => return Err(error::invisible_primary_key()),
             IndexKind::Primary => clustered = Some(def),
             IndexKind::Unique => unique.push(def),
+            IndexKind::FullText => full_text.push(def),
             _ => ordinary.push(def),
         }
     }
@@ -133,10 +135,10 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
         generated: false,
         comment: "".into(),
     });
-    // MySQL's order: unique keys without NULL, unique keys, the others.
+    // MySQL's order: unique keys without NULL, unique keys, the others, those of words.
     let nullable = |def: &IndexDef| def.parts.iter().any(|p| columns[p.column].nullable);
     unique.sort_by_key(nullable);
-    let mut indexes = [vec![clustered], unique, ordinary].concat();
+    let mut indexes = [vec![clustered], unique, ordinary, full_text].concat();
     while let Some(at) = needless(&indexes) {
         indexes.remove(at);
     }
@@ -146,7 +148,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
 /// An index made for a foreign key that another index starts with; of two that are alike the first.
 fn needless(indexes: &[IndexDef]) -> Option<usize> {
     (0..indexes.len()).find(|&at| {
-        let starts = |other: &IndexDef| other.parts.starts_with(&indexes[at].parts);
+        let starts = |other: &IndexDef| other.kind != IndexKind::FullText && other.parts.starts_with(&indexes[at].parts);
         let alike = |other: usize| indexes[other].generated && indexes[other].parts == indexes[at].parts && other < at;
         indexes[at].generated && (0..indexes.len()).any(|other| other != at && starts(&indexes[other]) && !alike(other))
     })
@@ -171,12 +173,21 @@ fn check_parts(columns: &[ColumnDef], spec: &IndexSpec) -> Result<(), MySqlError
         if spec.parts[..at].iter().any(|p| p.column == part.column) {
             return Err(error::duplicate_column(&column.name));
         }
+        if spec.kind == IndexKind::FullText {
+            check_words(column, &columns[spec.parts[0].column])?;
+            continue;
+        }
         bytes += part_bytes(column, part)?;
     }
     if bytes > KEY_BYTES_MAX {
         return Err(error::key_too_long(KEY_BYTES_MAX as usize));
     }
     Ok(())
+}
+
+/// Error 1283 for a column of a FULLTEXT index that has no words, or whose words compare otherwise than those of its first column.
+fn check_words(column: &ColumnDef, first: &ColumnDef) -> Result<(), MySqlError> {
+    if column.ty.is_text() && column.ty.collation == first.ty.collation { Ok(()) } else { Err(errors::bad_ft_column(&column.name)) }
 }
 
 /// The most bytes of the column that the key holds.

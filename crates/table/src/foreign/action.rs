@@ -132,6 +132,10 @@ impl Table {
             assert!(deleted, "delete is given a row that a locking read of this transaction found");
             self.act_on_children(txn, 0, old, values, None, &chain).await?;
             for index in 1..self.indexes.len() {
+                if self.indexes[index].is_full_text() {
+                    self.delete_words(txn, index, self.indexes[index].words_of_row(&self.layout, &old.data), &old.key).await?;
+                    continue;
+                }
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 self.indexes[index].entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.key, &mut scratch.value);
                 let outcome = self.delete_entry(txn, index, &scratch.key).await;
@@ -164,6 +168,10 @@ impl Table {
             let (mut before, mut after, mut value_before, mut value_after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             for index in 1..self.indexes.len() {
                 let codec = &self.indexes[index];
+                if codec.is_full_text() {
+                    self.update_words(txn, index, old, new, key).await?;
+                    continue;
+                }
                 codec.entry_of_row(&self.layout, &old.data, &old.key, &mut before, &mut value_before);
                 codec.entry(new, key, &mut after, &mut value_after);
                 if before == after {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use highkey_types::{ColumnType, KeyPart, MySqlError, Str, TypeKind, Value};
 
 use crate::catalog::Catalog;
-use crate::def::{ForeignKeyDef, IndexDef, ReferenceAction, TableDef};
+use crate::def::{ForeignKeyDef, IndexDef, IndexKind, ReferenceAction, TableDef};
 use crate::metadata_lock::{MetadataLock, MetadataMode, Name};
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -158,11 +158,11 @@ pub(crate) fn referenced<'a>(child: &TableDef, key: &'a ForeignKeyDef, parent: &
     Ok((columns, index))
 }
 
-/// The first index that begins with the whole columns, in their order.
+/// The first index of values that begins with the whole columns, in their order.
 pub(crate) fn index_of(def: &TableDef, columns: &[usize]) -> Option<usize> {
     def.indexes.iter().position(|index| {
         let parts = index.parts.get(..columns.len());
-        parts.is_some_and(|parts| parts.iter().zip(columns).all(|(part, column)| part.column == *column && part.prefix.is_none()))
+        index.kind != IndexKind::FullText && parts.is_some_and(|parts| parts.iter().zip(columns).all(|(part, column)| part.column == *column && part.prefix.is_none()))
     })
 }
 

@@ -6,6 +6,7 @@ use highkey_table::{IndexDef, Table};
 use highkey_types::MySqlError;
 
 use crate::fast::{JoinStep, rows_of};
+use crate::full_text::{Search, search_of_condition};
 use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, Row};
 use crate::session::Session;
 
@@ -38,7 +39,7 @@ pub(super) enum Chosen<'a> {
 
 /// How a table is read.
 pub(super) struct Access {
-    /// const, eq_ref, ref, range, index or ALL.
+    /// const, eq_ref, ref, fulltext, range, index or ALL.
     pub kind: &'static str,
     /// Names of the indexes that could find the rows.
     pub possible: Vec<String>,
@@ -89,10 +90,13 @@ impl Session {
         let alone = Row { table: def, columns, known: &Expr::is_known };
         let all = || 0..def.indexes.len();
         let lookups: &[usize] = if let Chosen::Scan { lookups, .. } = &chosen { lookups } else { &[] };
-        let possible: Vec<String> = all()
-            .filter(|i| choice.finds(*i) && (lookups.contains(i) || with_others.access(conditions, *i).is_some()))
+        let plain: Vec<&Expr> = conditions.iter().copied().filter(|condition| search_of_condition(condition).is_none()).collect();
+        let mut possible: Vec<String> = all()
+            .filter(|i| choice.finds(*i) && (lookups.contains(i) || with_others.access(&plain, *i).is_some()))
             .map(|i| def.indexes[i].name.to_string())
             .collect();
+        let search = searched(table, decided, &is_own);
+        possible.extend(search.filter(|search| search.finds_rows()).map(|search| search.index_name().to_owned()));
         let found: Option<IndexAccess> = match &chosen {
             Chosen::Best => all().filter(|i| choice.finds(*i)).filter_map(|i| alone.access(decided, i)).reduce(|best, next| {
                 let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
@@ -157,11 +161,25 @@ impl Session {
             Chosen::Scan { index: None, rows: estimate, .. } => rows = estimate,
             Chosen::Best | Chosen::Single { .. } => {}
         }
+        // The rows that a search finds are looked up by their primary keys; what finds them is its index.
+        if let Some(search) = search.filter(|search| search.finds_rows() && !alone.access(&plain, 0).is_some_and(|access| access.unique)) {
+            (kind, rows, has_residual, is_empty) = ("fulltext", 1, true, false);
+            key = Some(AccessKey { name: search.index_name().to_owned(), parts: Vec::new(), length: 0, refs: vec!["const".to_owned()], lookup: String::new() });
+        }
         let rows = rows.max(1);
         // At least one row is expected.
         let filtered = share.max(1.0 / rows as f64).min(1.0);
         Ok(Access { kind, possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
     }
+}
+
+/// The search of this table that a condition asks for.
+fn searched<'e>(table: &Table, conditions: &[&'e Expr], is_own: &dyn Fn(usize) -> bool) -> Option<&'e Search> {
+    conditions.iter().copied().find_map(|condition| {
+        let (search, columns) = search_of_condition(condition)?;
+        let own = columns.iter().all(|column| column.as_column().is_some_and(is_own));
+        (own && search.table().id() == table.id()).then_some(&**search)
+    })
 }
 
 /// The share of rows that satisfy a condition of which nothing is known: MySQL's COND_FILTER_* (sql_const.h).

@@ -152,6 +152,7 @@ fn scan(table: &ShownTable, backward: bool) -> String {
         "const" | "eq_ref" => "Single-row index lookup",
         "ref" => "Index lookup",
         "range" => "Index range scan",
+        "fulltext" => "Full-text index search",
         "index" => "Index scan",
         _ => "Table scan",
     };

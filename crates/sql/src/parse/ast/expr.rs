@@ -201,6 +201,39 @@ pub struct JsonValueCall {
     pub on_error: JsonOtherwise,
 }
 
+/// MATCH (column, …) AGAINST (query …).
+#[derive(Debug, Clone)]
+pub struct MatchCall {
+    /// Columns.
+    pub columns: Vec<Expr>,
+    /// What is searched for.
+    pub query: Expr,
+    /// How it is read.
+    pub mode: MatchMode,
+}
+
+/// How AGAINST reads what is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchMode {
+    /// IN NATURAL LANGUAGE MODE, also if no mode is written.
+    NaturalLanguage,
+    /// IN BOOLEAN MODE.
+    Boolean,
+    /// WITH QUERY EXPANSION.
+    QueryExpansion,
+}
+
+impl MatchMode {
+    /// As MySQL writes it behind the search.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            MatchMode::NaturalLanguage => "",
+            MatchMode::Boolean => " in boolean mode",
+            MatchMode::QueryExpansion => " with query expansion",
+        }
+    }
+}
+
 /// What JSON_VALUE answers where it has no value.
 #[derive(Debug, Clone)]
 pub enum JsonOtherwise {
@@ -351,6 +384,8 @@ pub enum ExprKind {
     GetFormat { kind: String, style: Box<Expr> },
     /// JSON_VALUE.
     JsonValue(Box<JsonValueCall>),
+    /// MATCH … AGAINST.
+    Match(Box<MatchCall>),
     /// An ordinary function.
     Function(FunctionCall),
     /// An aggregate or window function.

@@ -257,6 +257,14 @@ impl Printer<'_> {
                 self.json_otherwise(&call.on_error, "error")?;
                 self.put(")");
             }
+            ExprKind::Match(call) => {
+                self.put("(match ");
+                self.list(&call.columns, Self::expr)?;
+                self.put(" against (");
+                self.expr(&call.query)?;
+                self.put(call.mode.suffix());
+                self.put("))");
+            }
             ExprKind::Function(function) => self.function(function)?,
             ExprKind::Aggregate(call) => self.aggregate(call)?,
             ExprKind::Row(items) => {

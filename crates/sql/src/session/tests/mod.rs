@@ -12,6 +12,7 @@ mod explain;
 mod failures;
 mod dml;
 mod foreign_keys;
+mod full_text;
 mod histograms;
 mod indexes;
 mod joins;

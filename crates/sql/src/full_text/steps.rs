@@ -1,0 +1,112 @@
+//! A search as steps, in the order in which InnoDB takes them.
+
+use highkey_table::{is_indexed_word, word_key, words};
+use highkey_types::Collation;
+
+use super::parse::{Clause, Item, Operator};
+
+/// A word that is searched for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchedWord {
+    /// Its key under the index's collation; of the beginning of words the beginning of their keys.
+    pub key: Vec<u8>,
+    pub prefix: bool,
+    /// An index may hold it.
+    pub indexed: bool,
+}
+
+impl SearchedWord {
+    fn new(collation: &Collation, word: &str, prefix: bool) -> SearchedWord {
+        let mut key = word_key(collation, word);
+        if prefix {
+            // The last byte ends the key.
+            key.pop();
+        }
+        SearchedWord { indexed: if prefix { !key.is_empty() } else { is_indexed_word(word) }, key, prefix }
+    }
+}
+
+/// What a row is asked for.
+#[derive(Debug)]
+pub enum Part {
+    /// A word, by its place among the searched ones.
+    Word(usize),
+    /// Those words together: in this sequence of keys, words that no index holds included, or all in so many words.
+    Phrase { words: Vec<usize>, sequence: Vec<Vec<u8>>, distance: u64 },
+    /// Steps of their own.
+    Group(Vec<Step>),
+}
+
+/// One thing that is done for a row.
+#[derive(Debug)]
+pub struct Step {
+    /// None: the row is found if it has the part.
+    pub operator: Option<Operator>,
+    pub part: Part,
+}
+
+/// The words that a search is for, each once.
+#[derive(Debug, Default)]
+pub struct SearchedWords {
+    pub words: Vec<SearchedWord>,
+    /// How often each was written.
+    pub times: Vec<u64>,
+}
+
+impl SearchedWords {
+    /// The place of a word.
+    fn place(&mut self, word: SearchedWord) -> usize {
+        if let Some(place) = self.words.iter().position(|known| *known == word) {
+            self.times[place] += 1;
+            return place;
+        }
+        self.words.push(word);
+        self.times.push(1);
+        self.words.len() - 1
+    }
+
+    /// The place of a word by its key, if it was not searched for yet.
+    pub fn place_of_new(&mut self, key: Vec<u8>) -> Option<usize> {
+        let word = SearchedWord { key, prefix: false, indexed: true };
+        if self.words.contains(&word) { None } else { Some(self.place(word)) }
+    }
+}
+
+/// The steps of clauses: see R3 in README.md.
+pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedWords) -> Vec<Step> {
+    let mut first = Vec::new();
+    let (mut required, mut excluded) = (Vec::new(), Vec::new());
+    for clause in clauses {
+        if matches!(clause.item, Item::Group(_)) {
+            first.append(&mut required);
+            first.append(&mut excluded);
+        }
+        let parts = parts(&clause.item, collation, searched);
+        let in_place = parts.len() != 1;
+        let into = match clause.operator {
+            Some(Operator::Require) if !in_place => &mut required,
+            Some(Operator::Exclude) if !in_place => &mut excluded,
+            _ => &mut first,
+        };
+        into.extend(parts.into_iter().map(|part| Step { operator: clause.operator, part }));
+    }
+    first.into_iter().chain(required).chain(excluded).collect()
+}
+
+/// What an item asks for: several parts if it was written as one word and is several.
+fn parts(item: &Item, collation: &Collation, searched: &mut SearchedWords) -> Vec<Part> {
+    match item {
+        Item::Words { words, prefix } => {
+            let last = words.len().saturating_sub(1);
+            words.iter().enumerate().map(|(at, word)| Part::Word(searched.place(SearchedWord::new(collation, word, *prefix && at == last)))).collect()
+        }
+        Item::Phrase { text, distance } => {
+            let found: Vec<usize> = words(text).filter(|word| is_indexed_word(word)).map(|word| searched.place(SearchedWord::new(collation, word, false))).collect();
+            if let [only] = found[..] {
+                return vec![Part::Word(only)];
+            }
+            vec![Part::Phrase { words: found, sequence: words(text).map(|word| word_key(collation, word)).collect(), distance: *distance }]
+        }
+        Item::Group(clauses) => vec![Part::Group(steps(clauses, collation, searched))],
+    }
+}

@@ -1,0 +1,91 @@
+//! Full-text searches where Highkey differs from InnoDB, and how they are carried out. What they find and how they rank is in `tests/golden/full_text.sql`.
+
+use super::{Server, table};
+
+const FIND: &str = "SELECT id FROM t WHERE MATCH (v) AGAINST ('apple') ORDER BY id";
+
+async fn fruit(server: &Server) -> super::Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), FULLTEXT (v))").await;
+    c.ok("INSERT INTO t VALUES (1, 'red apple'), (2, 'green apple'), (3, 'pear'), (4, NULL)").await;
+    c
+}
+
+/// InnoDB shows committed rows only.
+#[tokio::test]
+async fn a_transaction_finds_its_own_rows() {
+    let server = Server::new();
+    let mut c = fruit(&server).await;
+    let mut other = server.client().await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (5, 'old apple')").await;
+    c.ok("UPDATE t SET v = 'plum' WHERE id = 1").await;
+    assert_eq!(c.rows(FIND).await, table("2|5"));
+    assert_eq!(other.rows(FIND).await, table("1|2"));
+    c.ok("ROLLBACK").await;
+    assert_eq!(c.rows(FIND).await, table("1|2"));
+    // A snapshot finds what it sees.
+    other.ok("BEGIN").await;
+    assert_eq!(other.rows(FIND).await, table("1|2"));
+    c.ok("DELETE FROM t WHERE MATCH (v) AGAINST ('red')").await;
+    c.ok("INSERT INTO t VALUES (6, 'new apple')").await;
+    assert_eq!(other.rows(FIND).await, table("1|2"));
+    other.ok("COMMIT").await;
+    assert_eq!(other.rows(FIND).await, table("2|6"));
+}
+
+#[tokio::test]
+async fn a_search_is_settled_anew_each_time() {
+    let server = Server::new();
+    let mut c = fruit(&server).await;
+    c.ok("PREPARE s FROM 'SELECT id FROM t WHERE MATCH (v) AGAINST (?) ORDER BY id'").await;
+    for round in 0..4 {
+        c.ok("SET @w = 'apple'").await;
+        assert_eq!(c.value("SELECT COUNT(*) FROM t WHERE MATCH (v) AGAINST ('apple')").await, (2 + round).to_string());
+        assert_eq!(c.rows("EXECUTE s USING @w").await.len(), 2 + round);
+        c.ok("SET @w = 'pear'").await;
+        assert_eq!(c.rows("EXECUTE s USING @w").await, table("3"));
+        c.ok(&format!("INSERT INTO t VALUES ({}, 'one more apple')", 10 + round)).await;
+    }
+}
+
+#[tokio::test]
+async fn both_executors_find_the_same() {
+    let server = Server::new();
+    let mut c = fruit(&server).await;
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = '{executor}'")).await;
+        assert_eq!(c.rows(FIND).await, table("1|2"), "{executor}");
+        assert_eq!(c.rows("SELECT id FROM t WHERE MATCH (v) AGAINST ('+apple -green' IN BOOLEAN MODE)").await, table("1"), "{executor}");
+        assert_eq!(c.rows("SELECT a.id, b.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE MATCH (a.v) AGAINST ('green')").await, table("2 3"), "{executor}");
+    }
+}
+
+#[tokio::test]
+async fn rows_are_found_by_the_index_of_words() {
+    let server = Server::new();
+    let mut c = fruit(&server).await;
+    let plan = c.rows("EXPLAIN SELECT * FROM t WHERE MATCH (v) AGAINST ('apple')").await;
+    assert_eq!(plan[0][4..8], ["fulltext", "v", "v", "0"], "{plan:?}");
+    let plan = c.rows("EXPLAIN SELECT * FROM t WHERE id = 1 AND MATCH (v) AGAINST ('apple')").await;
+    assert_eq!(plan[0][4], "const", "{plan:?}");
+    // By the hidden row id.
+    c.ok("CREATE TABLE n (v TEXT, k INT, FULLTEXT (v))").await;
+    c.ok("INSERT INTO n VALUES ('one apple', 1), ('two pears', 2), ('three apples', 3), ('apple pie', 4)").await;
+    let plan = c.rows("EXPLAIN SELECT * FROM n WHERE MATCH (v) AGAINST ('apple')").await;
+    assert_eq!(plan[0][4], "fulltext", "{plan:?}");
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = '{executor}'")).await;
+        assert_eq!(c.rows("SELECT k FROM n WHERE MATCH (v) AGAINST ('apple') ORDER BY k").await, table("1|4"), "{executor}");
+    }
+    c.ok("DELETE FROM n WHERE MATCH (v) AGAINST ('pie')").await;
+    assert_eq!(c.rows("SELECT k FROM n ORDER BY k").await, table("1|2|3"));
+}
+
+/// The parser for n-grams is not built.
+#[tokio::test]
+async fn another_parser_is_refused() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    assert_eq!(c.error("CREATE TABLE n (v TEXT, FULLTEXT (v) WITH PARSER ngram)").await.0, 1235);
+}

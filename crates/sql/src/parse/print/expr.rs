@@ -461,7 +461,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn string(&mut self, text: &str) {
+    pub(super) fn string(&mut self, text: &str) {
         self.put("'");
         for c in text.chars() {
             match c {

@@ -7,6 +7,7 @@ use highkey_storage::{Bounds, Direction, Interrupt, LeafRows, PageId, PageOwners
 use highkey_types::{MySqlError, errors};
 
 use crate::index;
+use crate::partition::Chooser;
 use crate::row::RowBatch;
 use crate::table::Table;
 use crate::transaction::{Snapshot, Transaction};
@@ -69,21 +70,45 @@ impl Table {
         let mut report = TableCheck::default();
         let (interrupt, progress) = txn.waits_with();
         let course = Course { interrupt, progress };
-        if !quick {
-            self.check_trees(&course, &mut report)?;
-        }
         let snapshot = txn.snapshot();
-        if let Err(error) = self.check_rows(&snapshot, &course, &mut report) {
+        let Some(parts) = &self.parts else {
+            self.check_one(&snapshot, &course, quick, &mut report, None)?;
+            return Ok(report);
+        };
+        for (at, part) in parts.tables.iter().enumerate() {
+            let mut found = TableCheck::default();
+            part.check_one(&snapshot, &course, quick, &mut found, Some((&parts.chooser, at)))?;
+            report.rows += found.rows;
+            report.pages_judged = found.pages_judged && (at == 0 || report.pages_judged);
+            let name = self.def.partitioning.as_ref().map_or("", |partitioning| &*partitioning.partitions[at].name);
+            found.errors.into_iter().for_each(|what| report.note(format!("partition {name}: {what}")));
+        }
+        Ok(report)
+    }
+
+    /// Checks a table that has its own trees. `place`: which partition it is.
+    fn check_one(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        course: &Course,
+        quick: bool,
+        report: &mut TableCheck,
+        place: Option<(&Chooser, usize)>,
+    ) -> Result<(), MySqlError> {
+        if !quick {
+            self.check_trees(course, report)?;
+        }
+        if let Err(error) = self.check_rows(snapshot, course, report, place) {
             course.check()?;
             report.note(error.message);
         }
         for index in 1..self.indexes.len() {
-            if let Err(error) = self.check_entries(&snapshot, index, &course, &mut report) {
+            if let Err(error) = self.check_entries(snapshot, index, course, report) {
                 course.check()?;
                 report.note(error.message);
             }
         }
-        Ok(report)
+        Ok(())
     }
 
     fn check_trees(&self, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
@@ -109,7 +134,13 @@ impl Table {
         Ok(())
     }
 
-    fn check_rows(self: &Arc<Self>, snapshot: &Snapshot, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
+    fn check_rows(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        course: &Course,
+        report: &mut TableCheck,
+        place: Option<(&Chooser, usize)>,
+    ) -> Result<(), MySqlError> {
         course.progress.enter(Stage::ReadingRows, self.row_count_estimate()?);
         let mut scan = self.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
@@ -124,6 +155,11 @@ impl Table {
                 self.clustered().encode_row(&self.layout, batch.row(row), &mut key);
                 if !self.clustered().parts.is_empty() && key != batch.key(row) {
                     report.note(format!("row {} is stored under another key than its own", report.rows));
+                }
+                if let Some((chooser, at)) = place
+                    && chooser.partition_of(&batch.values(row)).ok() != Some(at)
+                {
+                    report.note(format!("row {} belongs to another partition", report.rows));
                 }
                 if report.rows > 1 && batch.key(row) <= last.as_slice() {
                     report.note(format!("row {} is not above the row before it", report.rows));

@@ -36,11 +36,14 @@ impl Database {
         Ok(self.temporary_table(def, Arc::new(state)))
     }
 
-    /// Error 1049 for a schema that is not there, 1215 for foreign keys, which temporary tables have none of, 3552.
+    /// Error 1049 for a schema that is not there, 1215 for foreign keys and 1562 for partitions, which temporary tables have none of, 3552.
     pub(crate) fn check_temporary(&self, wanted: &TableSpec) -> Result<(), MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         if self.catalog().schema(&wanted.schema).is_none() {
             return Err(error::unknown_schema(&wanted.schema));
+        }
+        if wanted.partitioning.is_some() {
+            return Err(highkey_types::errors::partition_no_temporary());
         }
         if wanted.foreign_keys.is_empty() { Ok(()) } else { Err(highkey_types::errors::cannot_add_foreign()) }
     }

@@ -70,34 +70,38 @@ impl Table {
         let mut report = TableCheck::default();
         let (interrupt, progress) = txn.waits_with();
         let course = Course { interrupt, progress };
-        let snapshot = txn.snapshot();
         let Some(parts) = &self.parts else {
-            self.check_one(&snapshot, &course, quick, &mut report, None)?;
+            if !quick {
+                self.check_trees(&course, &mut report)?;
+            }
+            let snapshot = txn.snapshot();
+            self.check_one(&snapshot, &course, &mut report, None)?;
             return Ok(report);
         };
-        for (at, part) in parts.tables.iter().enumerate() {
-            let mut found = TableCheck::default();
-            part.check_one(&snapshot, &course, quick, &mut found, Some((&parts.chooser, at)))?;
+        // All trees first: a snapshot keeps what has just been written from becoming quiet.
+        let mut reports = vec![TableCheck::default(); parts.tables.len()];
+        if !quick {
+            parts.tables.iter().zip(&mut reports).try_for_each(|(part, report)| part.check_trees(&course, report))?;
+        }
+        report.pages_judged = reports.iter().all(|report| report.pages_judged);
+        let snapshot = txn.snapshot();
+        let names = self.def.partitioning.iter().flat_map(|partitioning| &partitioning.partitions).map(|partition| &partition.name);
+        for ((at, part), (mut found, name)) in parts.tables.iter().enumerate().zip(reports.into_iter().zip(names)) {
+            part.check_one(&snapshot, &course, &mut found, Some((&*parts.chooser, at)))?;
             report.rows += found.rows;
-            report.pages_judged = found.pages_judged && (at == 0 || report.pages_judged);
-            let name = self.def.partitioning.as_ref().map_or("", |partitioning| &*partitioning.partitions[at].name);
             found.errors.into_iter().for_each(|what| report.note(format!("partition {name}: {what}")));
         }
         Ok(report)
     }
 
-    /// Checks a table that has its own trees. `place`: which partition it is.
+    /// Checks rows and entries of a table that has its own trees. `place`: which partition it is.
     fn check_one(
         self: &Arc<Self>,
         snapshot: &Snapshot,
         course: &Course,
-        quick: bool,
         report: &mut TableCheck,
         place: Option<(&Chooser, usize)>,
     ) -> Result<(), MySqlError> {
-        if !quick {
-            self.check_trees(course, report)?;
-        }
         if let Err(error) = self.check_rows(snapshot, course, report, place) {
             course.check()?;
             report.note(error.message);

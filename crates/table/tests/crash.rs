@@ -56,7 +56,7 @@ fn committed_rows_survive_and_others_do_not() {
 fn orphans(db: &Arc<Database>, system: &BTreeSet<IndexId>) -> Vec<IndexId> {
     let mut known = system.clone();
     for table in db.catalog().all_tables() {
-        known.extend(table.indexes().iter().map(|index| index.id));
+        known.extend(table.def().trees().into_iter().map(|(tree, ..)| tree));
     }
     db.engine().indexes().into_iter().filter(|id| !known.contains(id)).collect()
 }

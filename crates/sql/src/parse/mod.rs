@@ -14,6 +14,7 @@ mod from;
 mod hints;
 mod lexer;
 mod parser;
+mod partition;
 pub mod print;
 mod query;
 mod replica;
@@ -27,7 +28,7 @@ mod xa;
 
 use highkey_types::MySqlError;
 
-pub(crate) use words::keywords;
+pub(crate) use words::{is_reserved, keywords};
 
 /// The bits of sql_mode that change how text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

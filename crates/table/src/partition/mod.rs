@@ -298,9 +298,9 @@ impl Chooser {
             Rule::RangeColumns(parts, limits) => {
                 let key = self.tuple(parts, row);
                 let at = limits.partition_point(|limit| !limit.is_above(&key));
-                (at < limits.len()).then_some(at).ok_or_else(|| self.no_partition_for_columns(row))
+                (at < limits.len()).then_some(at).ok_or_else(|| error::no_partition("from column_list"))
             }
-            Rule::ListColumns(parts, places) => places.get(&self.tuple(parts, row)).copied().ok_or_else(|| self.no_partition_for_columns(row)),
+            Rule::ListColumns(parts, places) => places.get(&self.tuple(parts, row)).copied().ok_or_else(|| error::no_partition("from column_list")),
             Rule::Hash { expr, count, linear } => {
                 let value = expr.eval(row)?.unwrap_or(0);
                 Ok(if *linear { linear_place(value as u64, *count) } else { (value % *count as i128).unsigned_abs() as usize })
@@ -316,18 +316,6 @@ impl Chooser {
     /// Rows with the same values in these columns are in one partition.
     pub(crate) fn is_told_by(&self, columns: &[usize]) -> bool {
         self.columns.iter().all(|column| columns.contains(column))
-    }
-
-    fn no_partition_for_columns(&self, row: &[Value]) -> MySqlError {
-        // MySQL tells the value of a single column only if it is a number.
-        match &self.columns[..] {
-            [one] => match &row[*one] {
-                Value::Int(value) => error::no_partition(&value.to_string()),
-                Value::UInt(value) => error::no_partition(&value.to_string()),
-                _ => error::no_partition("from column_list"),
-            },
-            _ => error::no_partition("from column_list"),
-        }
     }
 
     fn tuple(&self, parts: &[KeyPart], row: &[Value]) -> Vec<u8> {

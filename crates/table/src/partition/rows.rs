@@ -60,6 +60,17 @@ impl Table {
         self.parts.as_ref().map_or(&[], |parts| &parts.tables)
     }
 
+    /// The tables that have trees, with the names that the storage engine's reports know them by: this one, or each of its partitions.
+    pub fn stored_tables(self: &Arc<Self>) -> Vec<(String, Arc<Table>)> {
+        match (&self.parts, &self.def.partitioning) {
+            (Some(parts), Some(partitioning)) => {
+                let name = |at: usize| format!("{}#P#{}", self.def.name, partitioning.partitions[at].name);
+                parts.tables.iter().enumerate().map(|(at, part)| (name(at), part.clone())).collect()
+            }
+            _ => vec![(self.def.name.to_string(), self.clone())],
+        }
+    }
+
     /// The partition that has a row which a read of this table gave.
     pub(crate) fn part_of(&self, parts: &Parts, row: &Row) -> Result<Arc<Table>, MySqlError> {
         let at = parts.chooser.partition_of(&row.values())?;

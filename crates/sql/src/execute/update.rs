@@ -477,13 +477,15 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// True if assigning these columns moves rows within the index.
+/// True if assigning these columns moves rows within the index, or to another partition.
 fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = usize>) -> bool {
+    let decides = |column: &usize| target.table.partitioned_by().contains(column);
     let index = &target.table.indexes()[index];
     let generated = target.columns().iter().any(|c| c.generated.is_some()) && index.parts.iter().any(|p| target.columns()[p.column].generated.is_some());
     generated
         || index.parts.iter().any(|p| target.columns()[p.column].on_update_now)
-        || columns.any(|c| index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
+        || target.table.partitioned_by().iter().any(|c| target.columns()[*c].generated.is_some() || target.columns()[*c].on_update_now)
+        || columns.any(|c| decides(&c) || index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
 }
 
 /// Replaces the subqueries of an assigned expression by outputs of the query that finds the rows (`exprs`, of which the first `width` are the row

@@ -6,7 +6,7 @@ use highkey_types::{MySqlError, errors};
 use super::Access;
 use crate::information_schema;
 use crate::parse::ast::{
-    AlterAction, CreateTable, CreateView, Flush, LoadDuplicates, Maintenance, ObjectName, ReplicaAction, SetItem, Show, ShowWhat, Statement, StoredProgram, UserName, VariableScope, XaStatement,
+    AlterAction, CreateTable, CreateView, Flush, LoadDuplicates, Maintenance, ObjectName, PartitionAction, ReplicaAction, SetItem, Show, ShowWhat, Statement, StoredProgram, UserName, VariableScope, XaStatement,
 };
 use crate::session::{Session, SessionState};
 use crate::show;

@@ -11,6 +11,7 @@ use crate::def::IndexKind;
 use crate::error;
 use crate::insert::{InsertReport, OnDuplicate};
 use crate::row::Row;
+use crate::scan::KeyRange;
 use crate::table::{Table, granted};
 use crate::transaction::{Scratch, Transaction};
 
@@ -23,10 +24,18 @@ impl Table {
         self.parts.is_some()
     }
 
-    /// The partitions that this view of the table reads: all, or those that a statement names. `None`: the table has none.
-    pub fn selected_partitions(&self) -> Option<Vec<Str>> {
+    /// Positions of the columns that decide about a row's partition; none of a table without.
+    pub fn partitioned_by(&self) -> &[usize] {
+        self.parts.as_ref().map_or(&[], |parts| &parts.chooser.columns)
+    }
+
+    /// Names of the partitions that a scan of these ranges of an index reads, in order: of those that a statement names, if it does. `None`: the table
+    /// has no partitions.
+    pub fn partitions_read(&self, index: usize, ranges: &[KeyRange]) -> Option<Vec<Str>> {
         let (parts, partitioning) = (self.parts.as_ref()?, self.def.partitioning.as_ref()?);
-        Some(parts.selected.iter().map(|&at| partitioning.partitions[at].name.clone()).collect())
+        let read: Vec<Arc<Table>> = ranges.iter().flat_map(|range| parts.with_range(self, index, range)).collect();
+        let is_read = |at: &&usize| read.iter().any(|part| Arc::ptr_eq(part, &parts.tables[**at]));
+        Some(parts.selected.iter().filter(is_read).map(|&at| partitioning.partitions[at].name.clone()).collect())
     }
 
     /// The table as a statement sees it that names partitions: its other rows are not there, and new ones that belong elsewhere are error 1748.
@@ -38,21 +47,6 @@ impl Table {
         selected.sort_unstable();
         selected.dedup();
         Ok(Arc::new(self.with_parts(Parts { selected: selected.into(), named: true, ..parts.clone() })))
-    }
-
-    /// The table without the partitions in which no row can be that a condition on the columns wants: `wanted` says for each column the only value
-    /// that rows have there, if that is known. The table itself where this says nothing.
-    pub fn pruned(self: &Arc<Self>, wanted: &[Option<Value>]) -> Arc<Table> {
-        let Some(parts) = &self.parts else { return self.clone() };
-        if !parts.chooser.columns.iter().all(|&column| wanted.get(column).is_some_and(Option::is_some)) {
-            return self.clone();
-        }
-        let row: Vec<Value> = wanted.iter().map(|value| value.clone().unwrap_or(Value::Null)).collect();
-        let Ok(at) = parts.chooser.partition_of(&row) else { return self.clone() };
-        if !parts.selected.contains(&at) || parts.selected.len() == 1 {
-            return self.clone();
-        }
-        Arc::new(self.with_parts(Parts { selected: vec![at].into(), ..parts.clone() }))
     }
 
     /// The partitions as tables of their own, in order: all, whatever a statement names. Empty for a table without.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexDef, Table};
-use highkey_types::MySqlError;
+use highkey_table::{IndexDef, KeyRange, Table};
+use highkey_types::{MySqlError, Str};
 
 use crate::fast::{JoinStep, rows_of};
 use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, Row};
@@ -40,6 +40,8 @@ pub(super) enum Chosen<'a> {
 pub(super) struct Access {
     /// const, eq_ref, ref, range, index or ALL.
     pub kind: &'static str,
+    /// Names of the partitions that are read, if the table has any.
+    pub partitions: Vec<Str>,
     /// Names of the indexes that could find the rows.
     pub possible: Vec<String>,
     pub key: Option<AccessKey>,
@@ -73,7 +75,7 @@ impl Access {
     pub fn all(rows: Option<u64>, conditions: &[&Expr]) -> Access {
         let share: f64 = conditions.iter().map(|condition| guess(condition)).product();
         let filtered = share.max(1.0 / rows.unwrap_or(1) as f64);
-        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
+        Access { kind: "ALL", partitions: Vec::new(), possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
     }
 }
 
@@ -103,6 +105,7 @@ impl Session {
             Chosen::Scan { index, .. } => index.and_then(|i| alone.access(decided, i)),
         };
         let mut rows = total;
+        let mut partitions = table.partitions_read(0, &[KeyRange::all()]);
         let mut is_empty = false;
         if let Some(found) = &found {
             rows = rows_of(table, Some(found)).round() as u64;
@@ -111,6 +114,7 @@ impl Session {
                 && let Ok(ranges) = plan::key_ranges(found, def, &mut self.state)
             {
                 is_empty = ranges.is_empty();
+                partitions = table.partitions_read(found.index, &ranges);
                 if !found.unique {
                     let counts = ranges.iter().map(|range| table.estimate_range(found.index, range));
                     rows = counts.sum::<Result<u64, MySqlError>>()?;
@@ -160,7 +164,7 @@ impl Session {
         let rows = rows.max(1);
         // At least one row is expected.
         let filtered = share.max(1.0 / rows as f64).min(1.0);
-        Ok(Access { kind, possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
+        Ok(Access { kind, partitions: partitions.unwrap_or_default(), possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
     }
 }
 

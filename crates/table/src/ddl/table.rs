@@ -187,6 +187,7 @@ impl Database {
             renamed.push((table.clone(), def));
         }
         let others = define::check_renamed(&catalog, cx, &mut renamed)?;
+        renamed.iter().try_for_each(|(_, def)| define::check_partitioned(&catalog, def))?;
         let leaving: Vec<TableId> = renamed.iter().map(|(table, _)| table.def.id).collect();
         renamed.iter().try_for_each(|(table, def)| checks::check_names(&catalog, def, Some(table.def()), &leaving))?;
         checks::check_names_among(renamed.iter().map(|(_, def)| def))?;

@@ -208,7 +208,7 @@ impl PartitionCall {
         }
         let value = |at: usize| match &args[at] {
             PartitionExpr::Column(column) => &row[*column],
-            _ => &Value::Null,
+            _ => &NULL,
         };
         Ok(if self.arguments().1 == PartitionArgument::Time { self.of_time(value(0)) } else { self.of_dates(value(0), || value(1)) })
     }
@@ -259,6 +259,8 @@ impl PartitionCall {
         }
     }
 }
+
+static NULL: Value = Value::Null;
 
 /// `Date::to_days` of 1970-01-01.
 const EPOCH_DAYS: i128 = 719_528;

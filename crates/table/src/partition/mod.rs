@@ -286,7 +286,7 @@ impl Chooser {
 
     /// The partition of a row. Errors 1526, 1690.
     pub(crate) fn partition_of(&self, row: &[Value]) -> Result<usize, MySqlError> {
-        let found = match &self.rule {
+        match &self.rule {
             Rule::Range(expr, limits) => {
                 let value = expr.eval(row)?;
                 range_place(limits, value).ok_or_else(|| error::no_partition(&number_text(value)))
@@ -309,8 +309,7 @@ impl Chooser {
                 let hash = hash(&self.tuple(parts, row));
                 Ok(if *linear { linear_place(hash, *count) } else { (hash % *count as u64) as usize })
             }
-        };
-        found
+        }
     }
 
     /// Rows with the same values in these columns are in one partition.

@@ -99,7 +99,7 @@ impl Partitioning {
                 let whole = |index: &&crate::def::IndexDef| {
                     index.kind == IndexKind::Primary || index.kind == IndexKind::Unique && index.parts.iter().all(|part| !def.columns[part.column].nullable)
                 };
-                let parts = def.indexes.iter().find(whole).map_or(&[][..], |index| &index.parts);
+                let parts = def.indexes.iter().find(whole).map_or(&[][..], |index| index.parts.as_slice());
                 parts.iter().map(|part| def.columns[part.column].name.clone()).collect()
             }
         }

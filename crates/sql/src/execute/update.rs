@@ -152,12 +152,13 @@ impl Session {
         }
         let unlocks = self.unlocks_unwanted(&access);
         let before = self.state.process.rows_examined();
+        let read = self.pruned(&single.table, &all, single.filter.as_ref())?;
         let stage = if moves { Stage::ReadingRows } else { Stage::ChangingRows };
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
             let begun = self.state.process.rows_examined();
-            let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
+            let mut scan = self.locking_rows(&read, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 // One by one where few are wanted, so that no more is locked than is changed.
                 let rows = match unlocks {

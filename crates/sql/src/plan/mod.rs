@@ -9,6 +9,7 @@ mod expr;
 mod implied;
 mod joins;
 mod merge;
+mod pruning;
 mod query;
 mod ranges;
 mod rel;
@@ -24,6 +25,7 @@ pub use display::{describe as describe_expr, describe_keys, describe_lookup, des
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
 pub use implied::implied_constants;
 pub use joins::{JoinGraph, JoinedTable};
+pub use pruning::{is_fixed, pruned};
 pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{

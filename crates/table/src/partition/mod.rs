@@ -20,6 +20,7 @@ pub use scan::{PartsLocking, PartsScan};
 
 use crate::def::{IndexKind, TableDef, same_name};
 use crate::error;
+use crate::index::IndexCodec;
 use crate::scan::KeyRange;
 use crate::table::Table;
 
@@ -323,19 +324,19 @@ impl Chooser {
         key
     }
 
-    /// The partitions that rows of an index range can be in, if the range tells; `None`: in any.
-    pub(crate) fn of_range(&self, table: &Table, index: usize, range: &KeyRange) -> Option<Vec<usize>> {
-        let codec = &table.indexes[index];
+    /// The partitions that rows of a range of these columns can be in, if the range tells; `None`: in any. A column whose values are cut short in the
+    /// range's index is `None`. `ascending`: the order of the first one.
+    pub(crate) fn of_range(&self, columns: &[Option<usize>], ascending: bool, range: &KeyRange) -> Option<Vec<usize>> {
         if let (Bound::Included(lower), Bound::Included(upper)) = (&range.lower, &range.upper) {
             let same = lower.iter().zip(upper).take_while(|(a, b)| a == b).count();
-            if let Some(row) = self.row_of(table, index, &lower[..same]) {
+            if let Some(row) = self.row_of(columns, &lower[..same]) {
                 // No partition takes the value: no row has it.
                 return Some(self.partition_of(&row).into_iter().collect());
             }
         }
-        // The first column of the index is the first that decides, and partitions are in its order.
-        let first = *codec.columns.first()?;
-        if self.columns.first() != Some(&first) || codec.parts[0].descending || codec.parts[0].prefix.is_some() {
+        // The first column of the range is the first that decides, and partitions are in its order.
+        let first = (*columns.first()?)?;
+        if self.columns.first() != Some(&first) || !ascending {
             return None;
         }
         // Of integers the neighbour is the bound where this one is excluded.
@@ -389,19 +390,23 @@ impl Chooser {
         }
     }
 
-    /// A row with the leading values of an index, if they are all that decides.
-    pub(crate) fn row_of(&self, table: &Table, index: usize, key: &[Value]) -> Option<Vec<Value>> {
-        let codec = &table.indexes[index];
+    /// A row with the leading values of these columns, if they are all that decides.
+    pub(crate) fn row_of(&self, columns: &[Option<usize>], key: &[Value]) -> Option<Vec<Value>> {
         let mut row = vec![Value::Null; self.width];
         let mut found = 0;
-        for ((&column, part), value) in codec.columns.iter().zip(&codec.parts).zip(key) {
-            if part.prefix.is_none() && self.columns.contains(&column) {
+        for (column, value) in columns.iter().zip(key) {
+            if let Some(column) = column.filter(|column| self.columns.contains(column)) {
                 row[column] = value.clone();
                 found += 1;
             }
         }
         (found == self.columns.len()).then_some(row)
     }
+}
+
+/// The columns of an index whose values it has whole.
+fn whole_columns(codec: &IndexCodec) -> Vec<Option<usize>> {
+    codec.columns.iter().zip(&codec.parts).map(|(column, part)| part.prefix.is_none().then_some(*column)).collect()
 }
 
 fn tuple_limit(parts: &[KeyPart], limits: &[ColumnLimit]) -> TupleLimit {
@@ -465,7 +470,7 @@ impl Parts {
 
     /// Those of the selected ones in which a whole unique key can be.
     pub(crate) fn with_key(&self, table: &Table, index: usize, key: &[Value]) -> Vec<Arc<Table>> {
-        match self.chooser.row_of(table, index, key).map(|row| self.chooser.partition_of(&row)) {
+        match self.chooser.row_of(&whole_columns(&table.indexes[index]), key).map(|row| self.chooser.partition_of(&row)) {
             Some(found) => found.ok().filter(|at| self.selected.contains(at)).map(|at| self.tables[at].clone()).into_iter().collect(),
             None => self.selected().cloned().collect(),
         }
@@ -473,7 +478,9 @@ impl Parts {
 
     /// Those of the selected ones in which rows of a range can be.
     pub(crate) fn with_range(&self, table: &Table, index: usize, range: &KeyRange) -> Vec<Arc<Table>> {
-        match self.chooser.of_range(table, index, range) {
+        let codec = &table.indexes[index];
+        let ascending = codec.parts.first().is_some_and(|part| !part.descending);
+        match self.chooser.of_range(&whole_columns(codec), ascending, range) {
             Some(places) => places.into_iter().filter(|at| self.selected.contains(at)).map(|at| self.tables[at].clone()).collect(),
             None => self.selected().cloned().collect(),
         }

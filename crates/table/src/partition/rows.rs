@@ -49,6 +49,22 @@ impl Table {
         Ok(Arc::new(self.with_parts(Parts { selected: selected.into(), named: true, ..parts.clone() })))
     }
 
+    /// The table without the partitions in which no row of these ranges of the columns that decide (`partitioned_by`, each ascending) can be. What it
+    /// writes goes into any of them.
+    pub fn with_ranges(self: &Arc<Self>, ranges: &[KeyRange]) -> Arc<Table> {
+        let Some(parts) = &self.parts else { return self.clone() };
+        let columns: Vec<Option<usize>> = parts.chooser.columns.iter().map(|column| Some(*column)).collect();
+        let mut wanted = vec![false; parts.tables.len()];
+        for range in ranges {
+            match parts.chooser.of_range(&columns, true, range) {
+                Some(places) => places.into_iter().for_each(|at| wanted[at] = true),
+                None => return self.clone(),
+            }
+        }
+        let selected = parts.selected.iter().copied().filter(|at| wanted[*at]).collect();
+        Arc::new(self.with_parts(Parts { selected, ..parts.clone() }))
+    }
+
     /// The partitions as tables of their own, in order: all, whatever a statement names. Empty for a table without.
     pub fn partition_tables(&self) -> &[Arc<Table>] {
         self.parts.as_ref().map_or(&[], |parts| &parts.tables)

@@ -54,11 +54,6 @@ fn key_of(table: &Table, index: usize, clustered: &[u8], row: &[u8]) -> Vec<u8> 
     key
 }
 
-/// Whether the order of an index means anything: that of hidden row ids does not.
-fn has_order(table: &Table, index: usize) -> bool {
-    !table.indexes[index].parts.is_empty()
-}
-
 /// A consistent scan of several partitions.
 pub struct PartsScan {
     pub(crate) table: Arc<Table>,
@@ -68,7 +63,7 @@ pub struct PartsScan {
     /// Of inputs that have begun and have a row.
     places: BinaryHeap<Place>,
     begun: bool,
-    /// The input that is read where there is no order to keep.
+    /// The input whose rows are counted.
     present: usize,
     rows_max: usize,
 }
@@ -86,15 +81,6 @@ impl PartsScan {
     }
 
     pub(crate) fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
-        if !has_order(&self.table, self.index) {
-            while let Some(input) = self.inputs.get_mut(self.present) {
-                if input.scan.next_batch(batch)? {
-                    return Ok(true);
-                }
-                self.present += 1;
-            }
-            return Ok(false);
-        }
         if !self.begun {
             self.begun = true;
             for at in 0..self.inputs.len() {
@@ -170,7 +156,8 @@ impl PartsLocking {
 
     /// The next row; `semi`: as `TreeLocking::next_semi_consistent`.
     pub(crate) async fn next(&mut self, txn: &mut Transaction, semi: bool) -> Result<Option<SemiConsistent>, MySqlError> {
-        let ordered = has_order(&self.table, self.index);
+        // Nobody asks for the order of hidden row ids, so no row is locked ahead for it.
+        let ordered = !self.table.indexes[self.index].parts.is_empty();
         while let Some(at) = self.unknown.pop() {
             let input = &mut self.inputs[at];
             let found = if semi { input.scan.next_semi_consistent(txn).await? } else { input.scan.next(txn).await?.map(SemiConsistent::Locked) };

@@ -105,16 +105,17 @@ impl Session {
             Chosen::Scan { index, .. } => index.and_then(|i| alone.access(decided, i)),
         };
         let mut rows = total;
-        let mut partitions = table.partitions_read(0, &[KeyRange::all()]);
+        let left = self.pruned(table, columns, Expr::and(decided.iter().map(|condition| (*condition).clone())).as_ref())?;
+        let mut partitions = left.partitions_read(0, &[KeyRange::all()]);
         let mut is_empty = false;
         if let Some(found) = &found {
             rows = rows_of(table, Some(found)).round() as u64;
             // The values of other rows are not known.
-            if found.bounds().all(is_fixed)
+            if found.bounds().all(plan::is_fixed)
                 && let Ok(ranges) = plan::key_ranges(found, def, &mut self.state)
             {
                 is_empty = ranges.is_empty();
-                partitions = table.partitions_read(found.index, &ranges);
+                partitions = left.partitions_read(found.index, &ranges);
                 if !found.unique {
                     let counts = ranges.iter().map(|range| table.estimate_range(found.index, range));
                     rows = counts.sum::<Result<u64, MySqlError>>()?;
@@ -129,7 +130,7 @@ impl Session {
         let own = Expr::and(own.into_iter().cloned());
         let share = own.map_or(1.0, |own| plan::selectivity(&own, table, columns, &mut self.state)) * tying.into_iter().map(guess).product::<f64>();
         let (mut kind, whole) = match &found {
-            Some(found) if found.unique && found.ranges.len() == 1 => (if found.bounds().all(is_fixed) { "const" } else { "eq_ref" }, None),
+            Some(found) if found.unique && found.ranges.len() == 1 => (if found.bounds().all(plan::is_fixed) { "const" } else { "eq_ref" }, None),
             Some(found) if found.equalities == found.matched && found.ranges.len() == 1 => ("ref", None),
             Some(_) => ("range", None),
             None => match &chosen {
@@ -212,7 +213,7 @@ fn named(expr: &Expr, fields: &[Field], outers: &[Vec<Field>]) -> String {
     let field = match &expr.kind {
         ExprKind::Column(index) => fields.get(*index),
         ExprKind::Outer { depth, index } => outers.len().checked_sub(*depth).and_then(|at| outers[at].get(*index)),
-        _ if is_fixed(expr) => return "const".to_owned(),
+        _ if plan::is_fixed(expr) => return "const".to_owned(),
         _ => None,
     };
     match field {
@@ -221,11 +222,4 @@ fn named(expr: &Expr, fields: &[Field], outers: &[Vec<Field>]) -> String {
         Some(field) => format!("{}.{}.{}", field.schema, field.table, field.name),
         None => "func".to_owned(),
     }
-}
-
-/// The same for all rows, those around the block too.
-fn is_fixed(expr: &Expr) -> bool {
-    let mut fixed = true;
-    expr.walk(&mut |e| fixed &= !matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }));
-    fixed
 }

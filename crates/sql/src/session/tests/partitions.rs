@@ -22,6 +22,23 @@ async fn explain_names_the_partitions_that_are_read() {
         let lines = c.rows(&format!("EXPLAIN SELECT * FROM t{condition}")).await;
         assert_eq!(lines[0][3], partitions, "{condition}");
     }
+    // Columns that decide need no index.
+    c.ok("CREATE TABLE dated (id INT, d DATE) PARTITION BY RANGE (TO_DAYS(d)) (PARTITION p0 VALUES LESS THAN (TO_DAYS('2000-01-01')), PARTITION p1 VALUES LESS THAN (TO_DAYS('2001-01-01')), PARTITION pm VALUES LESS THAN MAXVALUE)").await;
+    c.ok("INSERT INTO dated VALUES (1, '1999-05-05'), (2, '2000-05-05'), (3, '2001-05-05'), (4, NULL)").await;
+    for (condition, partitions, ids) in [
+        ("d = '2000-05-05'", "p1", "2"),
+        ("d >= '2000-02-01' AND d < '2000-06-01'", "p1", "2"),
+        ("d > '2000-12-31'", "p1,pm", "3"),
+        ("d IS NULL", "p0", "4"),
+        ("id = 1", "p0,p1,pm", "1"),
+    ] {
+        let lines = c.rows(&format!("EXPLAIN SELECT * FROM dated WHERE {condition}")).await;
+        assert_eq!(lines[0][3], partitions, "{condition}");
+        assert_eq!(c.value(&format!("SELECT GROUP_CONCAT(id) FROM dated WHERE {condition}")).await, ids, "{condition}");
+        c.ok(&format!("UPDATE dated SET id = id + 10 WHERE {condition}")).await;
+        c.ok(&format!("UPDATE dated SET id = id - 10 WHERE id > 10 AND {}", condition.replace("id = 1", "id = 11"))).await;
+    }
+    assert_eq!(c.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM dated").await, "1,2,3,4");
 }
 
 #[tokio::test]

@@ -190,7 +190,12 @@ impl PartitionExpr<usize> {
         }
     }
 
-    /// It never goes down when its only column goes up.
+    /// It may be NULL for a value that is not.
+    pub(crate) fn has_nulls(&self) -> bool {
+        !matches!(self, PartitionExpr::Column(_) | PartitionExpr::Call(Year | UnixTimestamp, _))
+    }
+
+    /// It never goes down when its only column goes up, where it is not NULL.
     pub(crate) fn is_monotonic(&self) -> bool {
         match self {
             PartitionExpr::Column(_) => true,

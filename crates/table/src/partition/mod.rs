@@ -363,10 +363,12 @@ impl Chooser {
             }
         };
         match &self.rule {
-            Rule::Range(_, limits) => {
+            Rule::Range(expr, limits) => {
                 let low = lower.map_or(Some(0), place)?;
                 let high = upper.map_or(Some(limits.len() - 1), place)?;
-                Some((low..=high).collect())
+                // As in MySQL: dates that are none have no number, wherever they lie among the others.
+                let nulls = (low > 0 && expr.has_nulls()).then_some(0);
+                Some(nulls.into_iter().chain(low..=high).collect())
             }
             Rule::RangeColumns(parts, limits) => {
                 let encode = |value: &Value| {

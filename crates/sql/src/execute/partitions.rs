@@ -274,6 +274,8 @@ fn number(expr: &PartitionExpr, ast: &ast::Expr, partition: &str, columns: &[Col
         Value::Null => return Ok(None),
         Value::Int(value) => i128::from(value),
         Value::UInt(value) => i128::from(value),
+        // UNIX_TIMESTAMP('2000-01-01') is an integer to MySQL.
+        Value::Decimal(value) if matches!(ast.kind, Ast::Function(_)) => i128::from(value.to_i64().ok_or_else(errors::partition_const_domain_error)?),
         _ => return Err(err(1697, format!("VALUES value for partition '{partition:.64}' must have type INT"))),
     };
     let unsigned = matches!(expr, PartitionExpr::Column(name) if named(name, columns).is_ok_and(|column| column.ty.unsigned));

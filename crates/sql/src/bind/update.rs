@@ -434,8 +434,9 @@ fn expose_row_key(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
 /// Error 1706: a table is changed under two names, and its rows move under one of them.
 fn refuse_moved_twins(bases: &[BaseTable], chosen: &[usize], targets: &[UpdateTarget]) -> Result<()> {
     let moves = |target: &UpdateTarget| {
+        let assigns = |column: &usize| target.assignments.iter().any(|(assigned, _)| assigned == column);
         let key = target.table.def().primary_key();
-        key.is_some_and(|key| key.parts.iter().any(|part| target.assignments.iter().any(|(column, _)| *column == part.column)))
+        key.is_some_and(|key| key.parts.iter().any(|part| assigns(&part.column))) || target.table.partitioned_by().iter().any(assigns)
     };
     for (n, one) in targets.iter().enumerate() {
         for (m, other) in targets.iter().enumerate().skip(n + 1) {

@@ -26,7 +26,10 @@ impl Table {
 
     /// Positions of the columns that decide about a row's partition; none of a table without.
     pub fn partitioned_by(&self) -> &[usize] {
-        self.parts.as_ref().map_or(&[], |parts| &parts.chooser.columns)
+        match &self.parts {
+            Some(parts) => &parts.chooser.columns,
+            None => &[],
+        }
     }
 
     /// Names of the partitions that a scan of these ranges of an index reads, in order: of those that a statement names, if it does. `None`: the table
@@ -67,7 +70,10 @@ impl Table {
 
     /// The partitions as tables of their own, in order: all, whatever a statement names. Empty for a table without.
     pub fn partition_tables(&self) -> &[Arc<Table>] {
-        self.parts.as_ref().map_or(&[], |parts| &parts.tables)
+        match &self.parts {
+            Some(parts) => &parts.tables,
+            None => &[],
+        }
     }
 
     /// The tables that have trees, with the names that the storage engine's reports know them by: this one, or each of its partitions.

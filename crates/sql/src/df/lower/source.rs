@@ -26,13 +26,18 @@ impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
-        let table = &match Expr::and(self.known_hints(hints)) {
-            Some(filter) => pruned(table, &filter, columns, &mut *self.shared.unheard()).map_err(user)?,
-            None => table.clone(),
-        };
+        let table = &if table.is_partitioned() { self.pruned(table, columns, hints)? } else { table.clone() };
         let access = self.access(table, columns, choice, hints)?;
         let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
         self.table(Arc::new(provider), alias)
+    }
+
+    /// The table without the partitions in which no row satisfies `hints`.
+    fn pruned(&self, table: &Arc<Table>, columns: &[usize], hints: &[Expr]) -> Result<Arc<Table>> {
+        match Expr::and(self.known_hints(hints)) {
+            Some(filter) => pruned(table, &filter, columns, &mut *self.shared.unheard()).map_err(user),
+            None => Ok(table.clone()),
+        }
     }
 
     /// The index ranges that hold every row which satisfies `hints`.

@@ -7,6 +7,7 @@ use highkey_storage::{Bounds, Direction, Interrupt, LeafRows, PageId, PageOwners
 use highkey_types::{MySqlError, errors};
 
 use crate::index;
+use crate::partition::Chooser;
 use crate::row::RowBatch;
 use crate::table::Table;
 use crate::transaction::{Snapshot, Transaction};
@@ -70,23 +71,51 @@ impl Table {
         let mut report = TableCheck::default();
         let (interrupt, progress) = txn.waits_with();
         let course = Course { interrupt, progress };
+        let Some(parts) = &self.parts else {
+            if !quick {
+                self.check_trees(&course, &mut report)?;
+            }
+            let snapshot = txn.snapshot();
+            self.check_one(&snapshot, &course, &mut report, None)?;
+            return Ok(report);
+        };
+        // All trees first: a snapshot keeps what has just been written from becoming quiet.
+        let mut reports = vec![TableCheck::default(); parts.tables.len()];
         if !quick {
-            self.check_trees(&course, &mut report)?;
+            parts.tables.iter().zip(&mut reports).try_for_each(|(part, report)| part.check_trees(&course, report))?;
         }
+        report.pages_judged = reports.iter().all(|report| report.pages_judged);
         let snapshot = txn.snapshot();
-        if let Err(error) = self.check_rows(&snapshot, &course, &mut report) {
+        let names = self.def.partitioning.iter().flat_map(|partitioning| &partitioning.partitions).map(|partition| &partition.name);
+        for ((at, part), (mut found, name)) in parts.tables.iter().enumerate().zip(reports.into_iter().zip(names)) {
+            part.check_one(&snapshot, &course, &mut found, Some((&*parts.chooser, at)))?;
+            report.rows += found.rows;
+            found.errors.into_iter().for_each(|what| report.note(format!("partition {name}: {what}")));
+        }
+        Ok(report)
+    }
+
+    /// Checks rows and entries of a table that has its own trees. `place`: which partition it is.
+    fn check_one(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        course: &Course,
+        report: &mut TableCheck,
+        place: Option<(&Chooser, usize)>,
+    ) -> Result<(), MySqlError> {
+        if let Err(error) = self.check_rows(snapshot, course, report, place) {
             course.check()?;
             report.note(error.message);
         }
         for index in 1..self.indexes.len() {
-            let expected = if self.indexes[index].is_full_text() { self.count_words(&snapshot, index, &course) } else { Ok(report.rows) };
-            let checked = expected.and_then(|expected| self.check_entries(&snapshot, index, expected, &course, &mut report));
+            let expected = if self.indexes[index].is_full_text() { self.count_words(snapshot, index, course) } else { Ok(report.rows) };
+            let checked = expected.and_then(|expected| self.check_entries(snapshot, index, expected, course, report));
             if let Err(error) = checked {
                 course.check()?;
                 report.note(error.message);
             }
         }
-        Ok(report)
+        Ok(())
     }
 
     fn check_trees(&self, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
@@ -112,7 +141,13 @@ impl Table {
         Ok(())
     }
 
-    fn check_rows(self: &Arc<Self>, snapshot: &Snapshot, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
+    fn check_rows(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        course: &Course,
+        report: &mut TableCheck,
+        place: Option<(&Chooser, usize)>,
+    ) -> Result<(), MySqlError> {
         course.progress.enter(Stage::ReadingRows, self.row_count_estimate()?);
         let mut scan = self.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
@@ -127,6 +162,11 @@ impl Table {
                 self.clustered().encode_row(&self.layout, batch.row(row), &mut key);
                 if !self.clustered().parts.is_empty() && key != batch.key(row) {
                     report.note(format!("row {} is stored under another key than its own", report.rows));
+                }
+                if let Some((chooser, at)) = place
+                    && chooser.partition_of(&batch.values(row)).ok() != Some(at)
+                {
+                    report.note(format!("row {} belongs to another partition", report.rows));
                 }
                 if report.rows > 1 && batch.key(row) <= last.as_slice() {
                     report.note(format!("row {} is not above the row before it", report.rows));

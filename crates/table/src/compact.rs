@@ -16,6 +16,13 @@ impl Table {
     /// from being purged. Error 1317 leaves the indexes as dense as they have become.
     pub fn compact(&self, txn: &Transaction) -> Result<(), MySqlError> {
         self.wait_for_purge(txn)?;
+        match self.partition_tables() {
+            [] => self.compact_trees(txn),
+            parts => parts.iter().try_for_each(|part| part.compact_trees(txn)),
+        }
+    }
+
+    fn compact_trees(&self, txn: &Transaction) -> Result<(), MySqlError> {
         for codec in &self.indexes {
             let stop = || txn.check_interrupt().is_err();
             if !self.engine.compact(codec.id, &txn.progress, &stop).map_err(|e| self.failed(e))? {

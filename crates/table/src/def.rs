@@ -6,6 +6,7 @@ use highkey_storage::IndexId;
 use highkey_types::{Collation, ColumnType, Str, Value};
 
 use crate::grants::Grants;
+use crate::partition::{PartitionDef, Partitioning};
 use crate::trigger::TriggerDef;
 
 /// A table's identity: constant over renames, rebuilds and truncation, never reused.
@@ -32,6 +33,8 @@ pub struct TableDef {
     pub comment: Str,
     /// `ROW_FORMAT` as written; kept for SHOW CREATE TABLE, it changes nothing.
     pub row_format: Option<Str>,
+    /// A partitioned table has its trees in the partitions; those of `indexes` are none.
+    pub partitioning: Option<Partitioning>,
     pub created_at: SystemTime,
 }
 
@@ -39,6 +42,20 @@ impl TableDef {
     /// Position of the column, by MySQL's rule that column names compare without case.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| same_name(&c.name, name))
+    }
+
+    /// The trees of all indexes and partitions, each with the index's position and the partition.
+    pub fn trees(&self) -> Vec<(IndexId, usize, Option<&PartitionDef>)> {
+        match &self.partitioning {
+            None => self.indexes.iter().enumerate().map(|(at, index)| (index.id, at, None)).collect(),
+            Some(partitioning) => {
+                let mut trees = Vec::new();
+                for partition in &partitioning.partitions {
+                    trees.extend(partition.trees.iter().enumerate().map(|(at, id)| (*id, at, Some(partition))));
+                }
+                trees
+            }
+        }
     }
 
     /// Position of the index in `indexes`.
@@ -240,6 +257,8 @@ pub struct TableSpec {
     pub collation: &'static Collation,
     pub comment: Str,
     pub row_format: Option<Str>,
+    /// Those of its partitions that have trees keep them.
+    pub partitioning: Option<Partitioning>,
     /// `AUTO_INCREMENT=n`: the next value. None keeps the counter (ALTER) or starts at 1 (CREATE).
     pub auto_increment: Option<u64>,
 }
@@ -256,6 +275,7 @@ impl TableSpec {
             collation: Collation::by_name("utf8mb4_0900_ai_ci").expect("the default collation exists"),
             comment: "".into(),
             row_format: None,
+            partitioning: None,
             auto_increment: None,
         }
     }
@@ -272,6 +292,7 @@ impl TableSpec {
             collation: def.collation,
             comment: def.comment.clone(),
             row_format: def.row_format.clone(),
+            partitioning: def.partitioning.clone(),
             auto_increment: None,
         }
     }

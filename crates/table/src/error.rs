@@ -196,3 +196,44 @@ pub(crate) fn name_too_long(name: &str) -> MySqlError {
 pub(crate) fn invalid_null() -> MySqlError {
     error(1138, "Invalid use of NULL value".into())
 }
+
+pub(crate) fn unknown_partition_column(name: &str) -> MySqlError {
+    errors::bad_field_error(name, "partition function")
+}
+
+pub(crate) fn no_partition_columns() -> MySqlError {
+    MySqlError::with_message(1488, "Field in list of fields for partition function not found in table")
+}
+
+pub(crate) fn repeated_list_value() -> MySqlError {
+    MySqlError::with_message(1495, "Multiple definition of same constant in list partitioning")
+}
+
+/// `value`: as MySQL names it, a number or "from column_list".
+pub(crate) fn no_partition(value: &str) -> MySqlError {
+    errors::no_partition_for_given_value(value)
+}
+
+pub(crate) fn row_outside_partitions() -> MySqlError {
+    MySqlError::with_message(1748, "Found a row not matching the given partition set")
+}
+
+pub(crate) fn partition_value_out_of_range() -> MySqlError {
+    errors::data_out_of_range("BIGINT", "partition function")
+}
+
+pub(crate) fn not_partitioned_for_clause() -> MySqlError {
+    MySqlError::with_message(1747, "PARTITION () clause on non partitioned table")
+}
+
+pub(crate) fn unknown_partition(partition: &str, table: &str) -> MySqlError {
+    errors::unknown_partition(partition, table)
+}
+
+pub(crate) fn row_of_other_partition() -> MySqlError {
+    MySqlError::with_message(1737, "Found a row that does not match the partition")
+}
+
+pub(crate) fn different_definitions() -> MySqlError {
+    MySqlError::with_message(1736, "Tables have different definitions")
+}

@@ -49,7 +49,7 @@ pub struct InsertReport {
     pub replaced: u64,
     /// `Report`: rows before this one are in, it and those after it are not. Call again from the next one.
     pub duplicate: Option<DuplicateRow>,
-    /// `Report`: rows before this one are in, it has no parent (error 1452). Call again from the next one, if it may be left out.
+    /// `Report`: rows before this one are in, it has no parent (error 1452) or no partition (1526, 1748). Call again from the next one, if it may be left out.
     pub orphan: Option<(usize, MySqlError)>,
 }
 
@@ -74,7 +74,7 @@ struct Conflict {
 
 impl Table {
     /// Inserts rows of all columns, in column order, with values of the columns' types. Errors: 1062 (`OnDuplicate::Error`), 1114, 1118,
-    /// 1205, 1213, 1317, 1452 (`Error`, `Replace`); with `Replace` those of `delete`.
+    /// 1205, 1213, 1317, 1452 (`Error`, `Replace`), 1526, 1690, 1748; with `Replace` those of `delete`.
     pub async fn insert(
         self: &Arc<Self>,
         txn: &mut Transaction,
@@ -83,6 +83,9 @@ impl Table {
     ) -> Result<InsertReport, MySqlError> {
         self.note_auto_increment(rows)?;
         txn.breathe(rows.len()).await?;
+        if let Some(parts) = &self.parts {
+            return self.insert_into_parts(txn, parts, rows, mode).await;
+        }
         if rows.len() > 1 && self.may_go_together(txn, rows).await? {
             let start = txn.inner().savepoint();
             let mut scratch = std::mem::take(&mut txn.scratch);
@@ -117,7 +120,7 @@ impl Table {
     }
 
     /// All rows, index by index, each in key order. False if any is a duplicate; some rows may then be in.
-    async fn insert_sorted(
+    pub(crate) async fn insert_sorted(
         &self,
         txn: &mut Transaction,
         rows: &[Vec<Value>],

@@ -31,6 +31,7 @@ mod index;
 mod insert;
 mod metadata_lock;
 mod pace;
+mod partition;
 mod replica;
 mod routine;
 mod row;
@@ -58,7 +59,7 @@ pub use commit::{
 };
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
-pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RowConversion, TableName, rename_checks};
+pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RepartitionPlan, RowConversion, TableName, rename_checks};
 pub use def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, ReferenceAction, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
@@ -75,6 +76,7 @@ pub use highkey_storage::{
 pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, RoutineGrants, TableGrants};
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
+pub use partition::{ColumnLimit, PartitionArgument, PartitionCall, PartitionDef, PartitionExpr, PartitionMethod, PartitionOperator, PartitionValues, Partitioning};
 pub use replica::ReplicaRecord;
 pub use routine::{DataAccess, RoutineDef, RoutineKind};
 pub use row::{Row, RowBatch};

@@ -7,14 +7,15 @@ use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, Loc
 use highkey_types::{MySqlError, Value, key_part_len};
 
 use crate::index::{self, IndexCodec, successor};
+use crate::partition::{PartsLocking, PartsScan};
 use crate::row::{Row, RowBatch};
 use crate::table::{Table, granted};
 use crate::transaction::{Snapshot, Transaction};
 
 /// Bytes of rows after which a batch over a secondary index is given out.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// Rows of the first batch over a secondary index; each batch may be twice the one before. Most such scans want few rows.
-const FIRST_BATCH_ROWS: usize = 16;
+pub(crate) const FIRST_BATCH_ROWS: usize = 16;
 
 /// A range of an index, in index order (for a descending part the larger value is the lower bound).
 ///
@@ -114,7 +115,11 @@ impl Table {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<TableScan, MySqlError> {
-        self.scan_bounds(snapshot, index, range.bounds(&self.indexes[index]), direction)
+        let bounds = range.bounds(&self.indexes[index]);
+        match &self.parts {
+            Some(parts) => self.scan_parts(parts.with_range(self, index, range), snapshot, index, &bounds, direction),
+            None => self.scan_bounds(snapshot, index, bounds, direction),
+        }
     }
 
     /// Scans one partition.
@@ -131,6 +136,9 @@ impl Table {
     /// Cuts a range into pieces that together are the range, in index order: some thousand rows each, whoever asks; or, if even a `small` range shall
     /// be cut, leaf by leaf.
     pub fn partitions(&self, index: usize, range: &KeyRange, small: bool) -> Result<ScanPartitions, MySqlError> {
+        if let Some(parts) = &self.parts {
+            return self.pieces_of_parts(parts.with_range(self, index, range), index, range, small);
+        }
         let codec = &self.indexes[index];
         let bounds = range.bounds(codec);
         let first = codec.parts.first();
@@ -147,8 +155,15 @@ impl Table {
         direction: Direction,
     ) -> Result<TableScan, MySqlError> {
         self.check_view(snapshot.epoch)?;
+        match &self.parts {
+            Some(parts) => self.scan_parts(parts.selected().cloned().collect(), snapshot, index, &bounds, direction),
+            None => Ok(TableScan::Tree(self.scan_tree(snapshot, index, bounds, direction))),
+        }
+    }
+
+    fn scan_tree(self: &Arc<Self>, snapshot: &Snapshot, index: usize, bounds: Bounds, direction: Direction) -> TreeScan {
         let scan = snapshot.inner.scan(self.indexes[index].id, bounds, direction);
-        Ok(TableScan {
+        TreeScan {
             table: self.clone(),
             snapshot: snapshot.clone(),
             index,
@@ -157,13 +172,69 @@ impl Table {
             position: 0,
             rows_max: FIRST_BATCH_ROWS,
             row: Vec::new(),
+        }
+    }
+
+    /// Scans the same range of some partitions. Error 1412.
+    fn scan_parts(
+        self: &Arc<Self>,
+        parts: Vec<Arc<Table>>,
+        snapshot: &Snapshot,
+        index: usize,
+        bounds: &Bounds,
+        direction: Direction,
+    ) -> Result<TableScan, MySqlError> {
+        self.check_view(snapshot.epoch)?;
+        let mut scans: Vec<TreeScan> = parts.iter().map(|part| part.scan_tree(snapshot, index, bounds.clone(), direction)).collect();
+        Ok(match (scans.len(), scans.pop()) {
+            (1, Some(only)) => TableScan::Tree(only),
+            (_, last) => {
+                scans.extend(last);
+                TableScan::Parts(PartsScan::new(self.clone(), index, direction, scans))
+            }
         })
+    }
+
+    /// As `partitions`: the range is cut wherever it is cut in one of the trees, so that a piece has about as many rows of all of them together.
+    fn pieces_of_parts(&self, parts: Vec<Arc<Table>>, index: usize, range: &KeyRange, small: bool) -> Result<ScanPartitions, MySqlError> {
+        let mut whole_groups = true;
+        let mut cuts: Vec<Vec<u8>> = Vec::new();
+        for part in &parts {
+            let pieces = part.partitions(index, range, small)?;
+            whole_groups &= pieces.whole_groups;
+            cuts.extend(pieces.parts.into_iter().skip(1).filter_map(|piece| match piece.0.lower {
+                Bound::Included(key) => Some(key),
+                _ => None,
+            }));
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        let bounds = range.bounds(&self.indexes[index]);
+        let mut lower = bounds.lower;
+        let mut pieces = Vec::with_capacity(cuts.len() + 1);
+        for cut in cuts {
+            pieces.push(ScanPartition(Bounds::new(std::mem::replace(&mut lower, Bound::Included(cut.clone())), Bound::Excluded(cut))));
+        }
+        pieces.push(ScanPartition(Bounds::new(lower, bounds.upper)));
+        Ok(ScanPartitions { parts: pieces, whole_groups: whole_groups && !self.indexes[index].parts.is_empty() })
     }
 
     /// Locks a range of the clustered index as it is: until the transaction ends nobody else inserts into it, or changes a row of it or locks one
     /// exclusively. What others have changed and not committed is waited for. A `fresh_snapshot` taken then shows what was locked.
     /// Errors: 1205, 1213, 1317.
     pub async fn share_range(&self, txn: &mut Transaction, range: &KeyRange) -> Result<(), MySqlError> {
+        match &self.parts {
+            Some(parts) => {
+                for part in parts.with_range(self, 0, range) {
+                    part.share_tree_range(txn, range).await?;
+                }
+                Ok(())
+            }
+            None => self.share_tree_range(txn, range).await,
+        }
+    }
+
+    async fn share_tree_range(&self, txn: &mut Transaction, range: &KeyRange) -> Result<(), MySqlError> {
         let mut locking = txn.inner().share_range(self.clustered().id, range.bounds(self.clustered()));
         granted!(self, locking.lock(txn.inner()));
         Ok(())
@@ -182,10 +253,15 @@ impl Table {
     ) -> LockingScan {
         let codec = &self.indexes[index];
         let (bounds, last) = (range.bounds(codec), range.last_key(codec));
-        self.scan_locking_bounds(txn, index, bounds, last, direction, mode, policy)
+        let Some(parts) = &self.parts else {
+            return LockingScan::Tree(self.scan_locking_bounds(txn, index, bounds, last, direction, mode, policy));
+        };
+        let parts = parts.with_range(self, index, range).into_iter();
+        let scans = parts.map(|part| part.scan_locking_bounds(txn, index, bounds.clone(), last.clone(), direction, mode, policy)).collect();
+        LockingScan::Parts(PartsLocking::new(self.clone(), index, direction, scans))
     }
 
-    /// The same between encoded keys; `last` as in `Txn::scan_latest`.
+    /// The same between encoded keys, of a table that has its own trees; `last` as in `Txn::scan_latest`.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan_locking_bounds(
         self: &Arc<Self>,
@@ -196,9 +272,9 @@ impl Table {
         direction: Direction,
         mode: LockMode,
         policy: LockWaitPolicy,
-    ) -> LockingScan {
+    ) -> TreeLocking {
         let scan = txn.inner().scan_latest(self.indexes[index].id, bounds, direction, mode, last);
-        LockingScan {
+        TreeLocking {
             table: self.clone(),
             index,
             scan,
@@ -223,7 +299,87 @@ impl Table {
 }
 
 /// A consistent scan. Send: it may move to another thread between batches.
-pub struct TableScan {
+// One for each scan: that of one tree is not worth a box.
+#[allow(clippy::large_enum_variant)]
+pub enum TableScan {
+    Tree(TreeScan),
+    Parts(PartsScan),
+}
+
+impl TableScan {
+    /// Replaces the batch by the next rows, at least one. False at the end.
+    pub fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
+        match self {
+            TableScan::Tree(scan) => scan.next_batch(batch),
+            TableScan::Parts(scan) => scan.next_batch(batch),
+        }
+    }
+
+    /// Goes to the next leaf counting its rows without reading them: COUNT(*).
+    pub fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
+        match self {
+            TableScan::Tree(scan) => scan.count_batch(),
+            TableScan::Parts(scan) => scan.count_batch(),
+        }
+    }
+
+    /// Begins to note which leaves the rows come from, for `take_run`. For forward scans of the clustered index of one tree; others never have a run.
+    /// `parts`: of the first and the last leaf it may be a part, because other scans have the same bounds.
+    pub fn start_run(&mut self, parts: bool) {
+        if let TableScan::Tree(scan) = self {
+            scan.scan.start_run(parts);
+        }
+    }
+
+    /// The leaves read since `start_run`; `None` unless all their rows are for every snapshot, now and later, until the leaves change.
+    pub fn take_run(&mut self) -> Option<LeafRun> {
+        match self {
+            TableScan::Tree(scan) => scan.scan.take_run().filter(|_| scan.index == 0),
+            TableScan::Parts(_) => None,
+        }
+    }
+
+    /// True if the leaves of the run are as they were: the rows read from them then are those to be read now.
+    pub fn is_unchanged(&mut self, run: &LeafRun) -> Result<bool, MySqlError> {
+        match self {
+            TableScan::Tree(scan) => scan.scan.is_unchanged(run).map_err(|e| scan.table.failed(e)),
+            TableScan::Parts(_) => Ok(false),
+        }
+    }
+
+    /// The key at which a forward scan of the clustered index goes on; `None` at its end, and of partitions.
+    pub fn position(&self) -> Option<&[u8]> {
+        match self {
+            TableScan::Tree(scan) => scan.scan.position(),
+            TableScan::Parts(_) => None,
+        }
+    }
+
+    /// The key at which a forward scan of the clustered index ends; `None` is the end of the index.
+    pub fn upper(&self) -> Option<&[u8]> {
+        match self {
+            TableScan::Tree(scan) => scan.scan.upper(),
+            TableScan::Parts(_) => None,
+        }
+    }
+
+    /// A forward scan of the clustered index of one tree goes on at `key`; `None` ends it.
+    pub fn skip_to(&mut self, key: Option<&[u8]>) {
+        if let TableScan::Tree(scan) = self {
+            scan.scan.skip_to(key);
+        }
+    }
+
+    pub fn table(&self) -> &Arc<Table> {
+        match self {
+            TableScan::Tree(scan) => &scan.table,
+            TableScan::Parts(scan) => &scan.table,
+        }
+    }
+}
+
+/// A consistent scan of one tree, and the rows that its entries lead to.
+pub struct TreeScan {
     table: Arc<Table>,
     snapshot: Snapshot,
     index: usize,
@@ -235,9 +391,9 @@ pub struct TableScan {
     row: Vec<u8>,
 }
 
-impl TableScan {
-    /// Replaces the batch by the next rows, at least one. False at the end.
-    pub fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
+impl TreeScan {
+    /// As `TableScan::next_batch`.
+    pub(crate) fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
         let table = &self.table;
         if self.index == 0 {
             batch.set_layout(&table.layout);
@@ -274,46 +430,11 @@ impl TableScan {
         Ok(true)
     }
 
-    /// Begins to note which leaves the rows come from, for `take_run`. For forward scans of the clustered index; others never have a run.
-    /// `parts`: of the first and the last leaf it may be a part, because other scans have the same bounds.
-    pub fn start_run(&mut self, parts: bool) {
-        self.scan.start_run(parts);
-    }
-
-    /// The leaves read since `start_run`; `None` unless all their rows are for every snapshot, now and later, until the leaves change.
-    pub fn take_run(&mut self) -> Option<LeafRun> {
-        self.scan.take_run().filter(|_| self.index == 0)
-    }
-
-    /// True if the leaves of the run are as they were: the rows read from them then are those to be read now.
-    pub fn is_unchanged(&mut self, run: &LeafRun) -> Result<bool, MySqlError> {
-        self.scan.is_unchanged(run).map_err(|e| self.table.failed(e))
-    }
-
-    /// The key at which a forward scan of the clustered index goes on; `None` at its end.
-    pub fn position(&self) -> Option<&[u8]> {
-        self.scan.position()
-    }
-
-    /// The key at which a forward scan of the clustered index ends; `None` is the end of the index.
-    pub fn upper(&self) -> Option<&[u8]> {
-        self.scan.upper()
-    }
-
-    /// A forward scan of the clustered index goes on at `key`; `None` ends it.
-    pub fn skip_to(&mut self, key: Option<&[u8]>) {
-        self.scan.skip_to(key);
-    }
-
-    /// Goes to the next leaf counting its rows without reading them: COUNT(*).
-    pub fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
+    /// As `TableScan::count_batch`.
+    pub(crate) fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
         let more = self.scan.next_leaf(&mut self.entries).map_err(|e| self.table.failed(e))?;
         self.position = self.entries.len();
         Ok(more.then_some(self.entries.len() as u64))
-    }
-
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
     }
 }
 
@@ -325,7 +446,57 @@ pub enum SemiConsistent {
 }
 
 /// A locking scan.
-pub struct LockingScan {
+#[allow(clippy::large_enum_variant)]
+pub enum LockingScan {
+    Tree(TreeLocking),
+    Parts(PartsLocking),
+}
+
+impl LockingScan {
+    /// The next row, locked. None at the end. `txn` is the transaction that the scan was made with.
+    /// Errors: 1205, 1213, 1317, 3572.
+    pub async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {
+        match self {
+            LockingScan::Tree(scan) => scan.next(txn).await,
+            LockingScan::Parts(scan) => Ok(scan.next(txn, false).await?.map(|found| match found {
+                SemiConsistent::Locked(row) | SemiConsistent::Committed(row) => row,
+            })),
+        }
+    }
+
+    /// As `next`, for an UPDATE below REPEATABLE READ. A row of the clustered index that somebody else has locked is not waited for but given as it was last
+    /// committed: whoever wants it then calls `Table::lock_found`. One that somebody has inserted and not committed is passed over. Rows found by
+    /// another index are waited for, as in MySQL.
+    pub async fn next_semi_consistent(&mut self, txn: &mut Transaction) -> Result<Option<SemiConsistent>, MySqlError> {
+        match self {
+            LockingScan::Tree(scan) => scan.next_semi_consistent(txn).await,
+            LockingScan::Parts(scan) => scan.next(txn, true).await,
+        }
+    }
+
+    /// The row that `next_semi_consistent` has just given as it was last committed: locked, once nobody else has it. None if it is gone.
+    pub async fn wait_for(&mut self, txn: &mut Transaction, row: &Row) -> Result<Option<Row>, MySqlError> {
+        match self {
+            LockingScan::Tree(scan) => scan.wait_for(txn, row).await,
+            LockingScan::Parts(scan) => scan.wait_for(txn, row).await,
+        }
+    }
+
+    /// Up to `max` rows at once, for statements that must not see their own changes.
+    pub async fn collect(&mut self, txn: &mut Transaction, max: usize) -> Result<Vec<Row>, MySqlError> {
+        let mut rows = Vec::new();
+        while rows.len() < max {
+            match self.next(txn).await? {
+                Some(row) => rows.push(row),
+                None => break,
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// A locking scan of one tree, and of the rows that its entries lead to.
+pub struct TreeLocking {
     table: Arc<Table>,
     index: usize,
     scan: Scan,
@@ -339,16 +510,15 @@ pub struct LockingScan {
     entry_value: Vec<u8>,
 }
 
-impl Drop for LockingScan {
+impl Drop for TreeLocking {
     fn drop(&mut self) {
         self.scan.stop(&self.entries, self.position);
     }
 }
 
-impl LockingScan {
-    /// The next row, locked. None at the end. `txn` is the transaction that the scan was made with.
-    /// Errors: 1205, 1213, 1317, 3572.
-    pub async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {
+impl TreeLocking {
+    /// As `LockingScan::next`.
+    pub(crate) async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {
         let table = self.table.clone();
         let clustered_id = table.clustered().id;
         while self.advance()? {
@@ -374,10 +544,8 @@ impl LockingScan {
         Ok(None)
     }
 
-    /// As `next`, for an UPDATE below REPEATABLE READ. A row of the clustered index that somebody else has locked is not waited for but given as it was last
-    /// committed: whoever wants it then calls `Table::lock_found`. One that somebody has inserted and not committed is passed over. Rows found by
-    /// another index are waited for, as in MySQL.
-    pub async fn next_semi_consistent(&mut self, txn: &mut Transaction) -> Result<Option<SemiConsistent>, MySqlError> {
+    /// As `LockingScan::next_semi_consistent`.
+    pub(crate) async fn next_semi_consistent(&mut self, txn: &mut Transaction) -> Result<Option<SemiConsistent>, MySqlError> {
         if self.index != 0 {
             return Ok(self.next(txn).await?.map(SemiConsistent::Locked));
         }
@@ -417,8 +585,8 @@ impl LockingScan {
         Ok(true)
     }
 
-    /// The row that `next_semi_consistent` has just given as it was last committed: locked, once nobody else has it. None if it is gone.
-    pub async fn wait_for(&mut self, txn: &mut Transaction, row: &Row) -> Result<Option<Row>, MySqlError> {
+    /// As `LockingScan::wait_for`.
+    pub(crate) async fn wait_for(&mut self, txn: &mut Transaction, row: &Row) -> Result<Option<Row>, MySqlError> {
         let table = self.table.clone();
         match self.lock(txn, &table, table.clustered().id, row.key()).await? {
             Locked::Yes(data) => Ok(data.map(|data| Row { layout: table.layout.clone(), key: row.key().to_vec(), data })),
@@ -440,18 +608,6 @@ impl LockingScan {
                 }
             }
         }
-    }
-
-    /// Up to `max` rows at once, for statements that must not see their own changes.
-    pub async fn collect(&mut self, txn: &mut Transaction, max: usize) -> Result<Vec<Row>, MySqlError> {
-        let mut rows = Vec::new();
-        while rows.len() < max {
-            match self.next(txn).await? {
-                Some(row) => rows.push(row),
-                None => break,
-            }
-        }
-        Ok(rows)
     }
 
     /// Locks the row behind an entry of a secondary index; None if the row no longer has that entry.

@@ -8,6 +8,7 @@ use highkey_types::{MySqlError, errors, key_part_len};
 use serde::{Deserialize, Serialize};
 
 use crate::index::IndexCodec;
+use crate::partition::Parts;
 use crate::table::Table;
 use crate::transaction::{Snapshot, Transaction};
 
@@ -52,7 +53,23 @@ impl Table {
         if let Some(rows) = self.state.rows() {
             return Ok(rows);
         }
-        self.engine.estimate_rows(self.clustered().id).map_err(|e| self.failed(e))
+        self.estimate_rows()
+    }
+
+    /// The storage engine's estimate of the rows in the table's trees.
+    fn estimate_rows(&self) -> Result<u64, MySqlError> {
+        match &self.parts {
+            Some(parts) => parts.tables.iter().map(|part| part.estimate_rows()).sum(),
+            None => self.engine.estimate_rows(self.clustered().id).map_err(|e| self.failed(e)),
+        }
+    }
+
+    /// Rows and sizes of the table's trees as they are now, without distinct values: what information_schema tells of a partition.
+    pub fn sizes(&self) -> Result<Statistics, MySqlError> {
+        let rows = self.estimate_rows()?;
+        let data_length = self.tree_bytes(0)?;
+        let index_length = (1..self.indexes.len()).map(|index| self.tree_bytes(index)).sum::<Result<u64, MySqlError>>()?;
+        Ok(Statistics { rows, data_length, index_length, row_bytes: data_length / rows.max(1), ..Statistics::default() })
     }
 
     /// The statistics as they were last asked for; `None` before that.
@@ -87,9 +104,37 @@ impl Table {
 
     fn sample(self: &Arc<Self>, txn: &mut Transaction) -> Result<Statistics, MySqlError> {
         let snapshot = txn.snapshot();
-        let mut statistics = Statistics { rows: self.row_count_estimate()?, ..Statistics::default() };
+        match &self.parts {
+            Some(parts) => self.sample_parts(&snapshot, parts),
+            None => self.sample_trees(&snapshot, self.row_count_estimate()?),
+        }
+    }
+
+    /// The sums of all partitions. A column by which they are cut has values of its own in each; of others all may have the same.
+    fn sample_parts(&self, snapshot: &Snapshot, parts: &Parts) -> Result<Statistics, MySqlError> {
+        let mut all = Statistics { cardinality: self.indexes.iter().map(|codec| vec![0; codec.parts.len()]).collect(), ..Statistics::default() };
+        let mut bytes = 0;
+        for part in parts.tables.iter() {
+            let one = part.sample_trees(snapshot, part.estimate_rows()?)?;
+            all.rows += one.rows;
+            all.data_length += one.data_length;
+            all.index_length += one.index_length;
+            bytes += one.row_bytes * one.rows;
+            for (index, (all, one)) in all.cardinality.iter_mut().zip(&one.cardinality).enumerate() {
+                for (at, (all, one)) in all.iter_mut().zip(one).enumerate() {
+                    let leading = &self.indexes[index].columns[..=at];
+                    *all = if parts.chooser.is_told_by(leading) { *all + one } else { (*all).max(*one) };
+                }
+            }
+        }
+        all.row_bytes = bytes.div_ceil(all.rows.max(1));
+        Ok(all)
+    }
+
+    fn sample_trees(&self, snapshot: &Snapshot, rows: u64) -> Result<Statistics, MySqlError> {
+        let mut statistics = Statistics { rows, ..Statistics::default() };
         for (index, codec) in self.indexes.iter().enumerate() {
-            let sample = self.sample_index(&snapshot, codec)?;
+            let sample = self.sample_index(snapshot, codec)?;
             if index == 0 {
                 // A sample that is (nearly) the whole table is exact.
                 statistics.rows = statistics.rows.max(sample.entries);
@@ -149,11 +194,14 @@ impl Table {
 
     /// Bytes of an index's leaves, about.
     fn tree_bytes(&self, index: usize) -> Result<u64, MySqlError> {
+        if let Some(parts) = &self.parts {
+            return parts.tables.iter().map(|part| part.tree_bytes(index)).sum();
+        }
         let pages = self.engine.estimate_leaf_pages(self.indexes[index].id).map_err(|e| self.failed(e))?;
         Ok(pages.max(1) * PAGE_BYTES)
     }
 
-    /// Sizes and counters of an index, from a few pages of it. `statistics` are this table's.
+    /// Sizes and counters of an index, from a few pages of it. `statistics` are this table's. Of a partitioned table ask each of `partition_tables`.
     pub fn index_summary(&self, statistics: &Statistics, index: usize) -> Result<IndexSummary, MySqlError> {
         let id = self.indexes[index].id;
         let size = self.engine.index_size(id).map_err(|e| self.failed(e))?;
@@ -169,7 +217,8 @@ impl Table {
     }
 
     /// What each level of an index holds, leaves first, by reading all of it page by page; exact only while nobody writes. `stop` is
-    /// asked before every page; once it says yes, the error is 1317. The caller's transaction has the table open.
+    /// asked before every page; once it says yes, the error is 1317. The caller's transaction has the table open. Of a partitioned table ask each of
+    /// `partition_tables`.
     pub fn index_levels(&self, index: usize, stop: &dyn Fn() -> bool) -> Result<Vec<LevelReport>, MySqlError> {
         let levels = self.engine.levels(self.indexes[index].id, stop).map_err(|e| self.failed(e))?;
         levels.ok_or_else(errors::query_interrupted)
@@ -177,6 +226,9 @@ impl Table {
 
     /// Rows of a range of an index, estimated from the tree's inner pages: what the optimiser compares.
     pub fn estimate_range(&self, index: usize, range: &crate::KeyRange) -> Result<u64, MySqlError> {
+        if let Some(parts) = &self.parts {
+            return parts.with_range(self, index, range).iter().map(|part| part.estimate_range(index, range)).sum();
+        }
         let codec = &self.indexes[index];
         self.engine.estimate_range(codec.id, &range.bounds(codec)).map_err(|e| self.failed(e))
     }

@@ -19,6 +19,7 @@ use crate::high_water::HighWater;
 use crate::histogram::Histograms;
 use crate::index::{self, IndexCodec};
 use crate::metadata_lock::MetadataLock;
+use crate::partition::{Chooser, PartitionDef, Parts, part_def};
 use crate::row::Row;
 use crate::row_id::{self, RowIds};
 use crate::statistics::Statistics;
@@ -48,13 +49,15 @@ pub struct Table {
     /// The catalog's epoch when the trees became what they are: an older snapshot does not see their rows.
     pub(crate) trees_epoch: u64,
     /// How the binary log names the table and its columns: minimal, full.
-    event_maps: [OnceLock<Arc<TableMap>>; 2],
-    current: AtomicBool,
+    event_maps: Arc<[OnceLock<Arc<TableMap>>; 2]>,
+    current: Arc<AtomicBool>,
     auto_column: Option<usize>,
     /// What foreign keys tie it to; None for most tables.
     pub(crate) links: Option<Box<Links>>,
     /// One session's own: in no catalog, and not in the binary log.
     temporary: bool,
+    /// The partitions; None for most tables.
+    pub(crate) parts: Option<Parts>,
 }
 
 /// What belongs to a table over all its definitions.
@@ -123,6 +126,11 @@ impl TableState {
         self.rows.store(i64::try_from(rows).unwrap_or(i64::MAX), Ordering::Release);
     }
 
+    /// The storage engine is asked from now on.
+    pub(crate) fn forget_rows(&self) {
+        self.rows.store(UNKNOWN_ROWS, Ordering::Release);
+    }
+
     pub(crate) fn rows(&self) -> Option<u64> {
         let rows = self.rows.load(Ordering::Acquire);
         (rows != UNKNOWN_ROWS).then_some(rows.max(0) as u64)
@@ -148,19 +156,45 @@ impl Table {
         if let Some(column) = auto_column {
             state.auto_increment.set_type(&types[column]);
         }
+        let layout = Arc::new(RowLayout::new(&types));
+        let event_maps: Arc<[OnceLock<Arc<TableMap>>; 2]> = Arc::default();
+        let part = |partition: &PartitionDef| {
+            let def = part_def(&def, partition);
+            Arc::new(Table {
+                layout: layout.clone(),
+                indexes: (0..def.indexes.len()).map(|i| IndexCodec::new(&def, i)).collect(),
+                auto_column,
+                def: Arc::new(def),
+                state: state.clone(),
+                lock: lock.clone(),
+                engine: engine.clone(),
+                trees_epoch,
+                event_maps: event_maps.clone(),
+                current: Arc::new(AtomicBool::new(true)),
+                links: None,
+                temporary: false,
+                parts: None,
+            })
+        };
+        let parts = def.partitioning.as_ref().map(|partitioning| {
+            let chooser = Chooser::new(&def, partitioning).expect("a definition is checked before it becomes a table");
+            let tables: Arc<[Arc<Table>]> = partitioning.partitions.iter().map(part).collect();
+            Parts { chooser: Arc::new(chooser), selected: (0..tables.len()).collect(), tables, named: false }
+        });
         Table {
-            layout: Arc::new(RowLayout::new(&types)),
             indexes: (0..def.indexes.len()).map(|i| IndexCodec::new(&def, i)).collect(),
+            layout,
             auto_column,
             def: Arc::new(def),
             state,
             lock,
             engine,
             trees_epoch,
-            event_maps: Default::default(),
-            current: AtomicBool::new(true),
+            event_maps,
+            current: Arc::new(AtomicBool::new(true)),
             links: None,
             temporary: false,
+            parts,
         }
     }
 
@@ -180,11 +214,17 @@ impl Table {
             engine: self.engine.clone(),
             trees_epoch: self.trees_epoch,
             event_maps: self.event_maps.clone(),
-            current: AtomicBool::new(true),
+            current: Arc::new(AtomicBool::new(true)),
             auto_column: self.auto_column,
             links,
             temporary: self.temporary,
+            parts: self.parts.clone(),
         }
+    }
+
+    /// The same table and definition, as a statement sees it that reads some partitions only.
+    pub(crate) fn with_parts(&self, parts: Parts) -> Table {
+        Table { current: self.current.clone(), parts: Some(parts), ..self.with_links(None) }
     }
 
     pub fn def(&self) -> &Arc<TableDef> {
@@ -297,6 +337,14 @@ impl Table {
         if key.iter().any(Value::is_null) {
             return Ok(false);
         }
+        if let Some(parts) = &self.parts {
+            for part in parts.with_key(self, index, key) {
+                if part.get_into(txn, index, key, row)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
         if !Arc::ptr_eq(&row.layout, &self.layout) {
             row.layout = self.layout.clone();
         }
@@ -320,6 +368,10 @@ impl Table {
     /// A locked record as `data_locks.LOCK_DATA` shows it: the values of the index's columns, and what else makes a key of an ordinary index unique,
     /// the primary key or the row id. `None`: there is no such record now.
     pub fn lock_data(&self, index: usize, key: &[u8]) -> Result<Option<String>, MySqlError> {
+        if let Some(parts) = &self.parts {
+            let found = parts.tables.iter().map(|part| part.lock_data(index, key));
+            return found.filter_map(Result::transpose).next().transpose();
+        }
         let codec = &self.indexes[index];
         let mut txn = self.engine.begin(Isolation::ReadUncommitted);
         let (mut entry, mut clustered) = (Vec::new(), key.to_vec());
@@ -361,7 +413,13 @@ impl Table {
         }
         let mut wanted = Vec::new();
         codec.encode_prefix(key, &mut wanted);
-        self.lock_key(txn, index, &wanted, mode, policy).await
+        let Some(parts) = &self.parts else { return self.lock_key(txn, index, &wanted, mode, policy).await };
+        for part in parts.with_key(self, index, key) {
+            if let Some(row) = part.lock_key(txn, index, &wanted, mode, policy).await? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
     }
 
     /// As `lock_get`, of an encoded key.
@@ -427,19 +485,37 @@ impl Table {
         mode: LockMode,
         policy: LockWaitPolicy,
     ) -> Result<Option<Row>, MySqlError> {
-        self.lock_row(txn, clustered_key.to_vec(), mode, policy).await
+        match &self.parts {
+            Some(parts) => self.lock_found_in_parts(txn, parts, clustered_key, mode, policy).await,
+            None => self.lock_row(txn, clustered_key.to_vec(), mode, policy).await,
+        }
     }
 
     /// Gives back the lock of the row that the last locking read of the transaction gave, because the statement does not want it: for READ COMMITTED and
     /// READ UNCOMMITTED. It stays if the transaction had it before, or waited for it.
     pub fn unlock(&self, txn: &mut Transaction, row: &Row) {
-        txn.inner().unlock(self.clustered().id, row.key());
+        match &self.parts {
+            // One whose partition cannot be told stays locked.
+            Some(parts) => {
+                if let Ok(part) = self.part_of(parts, row) {
+                    part.unlock(txn, row);
+                }
+            }
+            None => txn.inner().unlock(self.clustered().id, row.key()),
+        }
     }
 
     /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
     ///
     /// Errors 1317, 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
+        match &self.parts {
+            Some(parts) => self.part_of(parts, old)?.delete_here(txn, old).await,
+            None => self.delete_here(txn, old).await,
+        }
+    }
+
+    async fn delete_here(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
         txn.breathe(1).await?;
         if self.is_referenced(txn) {
             return Box::pin(self.delete_referenced(txn, old)).await;
@@ -474,8 +550,15 @@ impl Table {
 
     /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
     ///
-    /// Errors 1062, 1317, 1451, 1452, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1062, 1317, 1451, 1452, 1526, 1690, 1748, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
+        match &self.parts {
+            Some(parts) => self.update_in_parts(txn, parts, old, new).await,
+            None => self.update_here(txn, old, new).await,
+        }
+    }
+
+    pub(crate) async fn update_here(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
         txn.breathe(1).await?;
         let mut data = Vec::with_capacity(old.data.len() + 16);
         self.layout.encode(new, &mut data);

@@ -36,7 +36,7 @@ impl Database {
         Ok(self.temporary_table(def, Arc::new(state)))
     }
 
-    /// Error 1049 for a schema that is not there, 1215 for foreign keys and 1796 for FULLTEXT indexes, which temporary tables have none of, 3552.
+    /// Error 1049 for a schema that is not there, 1215 for foreign keys, 1562 for partitions and 1796 for FULLTEXT indexes, which temporary tables have none of, 3552.
     pub(crate) fn check_temporary(&self, wanted: &TableSpec) -> Result<(), MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         if self.catalog().schema(&wanted.schema).is_none() {
@@ -44,6 +44,9 @@ impl Database {
         }
         if wanted.indexes.iter().any(|index| index.kind == IndexKind::FullText) {
             return Err(highkey_types::errors::innodb_no_ft_temp_table());
+        }
+        if wanted.partitioning.is_some() {
+            return Err(highkey_types::errors::partition_no_temporary());
         }
         if wanted.foreign_keys.is_empty() { Ok(()) } else { Err(highkey_types::errors::cannot_add_foreign()) }
     }

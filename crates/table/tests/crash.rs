@@ -56,7 +56,7 @@ fn committed_rows_survive_and_others_do_not() {
 fn orphans(db: &Arc<Database>, system: &BTreeSet<IndexId>) -> Vec<IndexId> {
     let mut known = system.clone();
     for table in db.catalog().all_tables() {
-        known.extend(table.indexes().iter().map(|index| index.id));
+        known.extend(table.def().trees().into_iter().map(|(tree, ..)| tree));
     }
     db.engine().indexes().into_iter().filter(|id| !known.contains(id)).collect()
 }
@@ -73,7 +73,8 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
         let histograms: Vec<_> = def.columns.iter().enumerate().filter_map(|(i, c)| Some((&c.name, table.histogram(i)?.buckets().len()))).collect();
         let rows = all(db, table).len();
         let triggers: Vec<_> = def.triggers.iter().map(|trigger| format!("{trigger:?}")).collect();
-        format!("{}.{} {} columns {indexes:?} {histograms:?} {triggers:?} {rows} rows", def.schema, def.name, def.columns.len())
+        let partitions = table.partitions_read(0, &[KeyRange::all()]);
+        format!("{}.{} {} columns {indexes:?} {histograms:?} {triggers:?} {partitions:?} {rows} rows", def.schema, def.name, def.columns.len())
     };
     let notes = db.replica_records().unwrap().into_iter().map(|record| format!("{record:?}"));
     let views = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().views(&schema.name));
@@ -523,6 +524,64 @@ fn histograms_go_with_what_they_are_of() {
         block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::unique("by_s", &[2])))
     });
     crash_everywhere_on("drop histogram", &with_histograms(50), |db| table(db, "t").store_histograms(vec![(2, None)]));
+}
+
+/// Rows below 10, below 20 and above; those of another table belong to the second partition.
+fn with_partitions(rows: i64) -> SimDisk {
+    let disk = disk(3);
+    let db = try_open_still(&disk).unwrap();
+    create_schema(&db, "s").unwrap();
+    let spec = TableSpec { partitioning: Some(by_id(&[("p0", Some(10)), ("p1", Some(20)), ("pm", None)])), ..definition("t") };
+    let table = block_on(db.create_table(&DdlContext::default(), spec)).unwrap();
+    fill(&db, &table, (0..rows).map(row).collect());
+    let other = block_on(db.create_table(&DdlContext::default(), definition("u"))).unwrap();
+    fill(&db, &other, (12..15).map(row).collect());
+    db.shutdown().unwrap();
+    disk
+}
+
+/// Changes the partitions of `t`: what the change leaves its trees stays.
+fn repartition(db: &Arc<Database>, keep_rows: bool, change: fn(&mut Vec<PartitionDef>)) -> Result<(), highkey_types::MySqlError> {
+    let table = table(db, "t");
+    let mut partitioning = table.def().partitioning.clone().unwrap();
+    change(&mut partitioning.partitions);
+    let plan = RepartitionPlan { table: ("s".into(), "t".into()), version: table.def().version, partitioning, keep_rows };
+    block_on(db.change_partitions(&DdlContext::default(), plan)).map(drop)
+}
+
+#[test]
+fn partitions_change_atomically() {
+    let base = with_partitions(30);
+    crash_everywhere_on("drop partition", &base, |db| {
+        repartition(db, false, |partitions| drop(partitions.remove(0)))
+    });
+    crash_everywhere_on("truncate partition", &base, |db| repartition(db, false, |partitions| partitions[1].trees.clear()));
+    crash_everywhere_on("reorganize partitions", &base, |db| {
+        repartition(db, true, |partitions| {
+            partitions.remove(0);
+            partitions[0] = PartitionDef { name: "first".into(), trees: Vec::new(), ..partitions[0].clone() };
+        })
+    });
+    crash_everywhere_on("exchange partition", &base, |db| {
+        let name = |name: &str| ("s".into(), name.into());
+        block_on(db.exchange_partition(&DdlContext::default(), &name("t"), "p1", &name("u"), true))
+    });
+    crash_everywhere_on("remove partitioning", &base, |db| {
+        let mut plan = AlterPlan::of(&table(db, "t"));
+        plan.spec.partitioning = None;
+        block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).map(|_| ())
+    });
+    crash_everywhere_on("create index on partitions", &base, |db| {
+        block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::ordinary("by_s", &[2])))
+    });
+    crash_everywhere_on("drop partitioned table", &base, |db| {
+        block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "t".into())], false)).map(|_| ())
+    });
+    crash_everywhere("partition a table", 30, |db| {
+        let mut plan = AlterPlan::of(&table(db, "t"));
+        plan.spec.partitioning = Some(by_id(&[("p0", Some(10)), ("pm", None)]));
+        block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).map(|_| ())
+    });
 }
 
 #[test]

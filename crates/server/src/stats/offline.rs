@@ -34,20 +34,22 @@ fn table_reports(database: &Arc<Database>, table: &Arc<Table>, reports: &mut Vec
     let fail = |e: highkey_types::MySqlError| format!("{}.{}: {}", def.schema, def.name, e.message);
     let mut txn = database.begin(Isolation::ReadCommitted);
     let statistics = table.statistics_unkept(&mut txn).map_err(fail)?;
-    for (i, index) in def.indexes.iter().enumerate() {
-        let summary = table.index_summary(&statistics, i).map_err(fail)?;
-        reports.push(IndexReport {
-            schema: def.schema.to_string(),
-            table: def.name.to_string(),
-            index: index.name.to_string(),
-            space_id: def.id.0,
-            index_id: index.id.0.into(),
-            root_page: summary.root_page,
-            key_values: summary.key_values,
-            leaf_pages: summary.leaf_pages,
-            size_pages: summary.size_pages,
-            levels: table.index_levels(i, &|| false).map_err(fail)?,
-        });
+    for (name, stored) in table.stored_tables() {
+        for (i, index) in stored.def().indexes.iter().enumerate() {
+            let summary = stored.index_summary(&statistics, i).map_err(fail)?;
+            reports.push(IndexReport {
+                schema: def.schema.to_string(),
+                table: name.clone(),
+                index: index.name.to_string(),
+                space_id: def.id.0,
+                index_id: index.id.0.into(),
+                root_page: summary.root_page,
+                key_values: summary.key_values,
+                leaf_pages: summary.leaf_pages,
+                size_pages: summary.size_pages,
+                levels: stored.index_levels(i, &|| false).map_err(fail)?,
+            });
+        }
     }
     Ok(())
 }

@@ -77,18 +77,18 @@ impl Binder<'_> {
     fn table_ref(&mut self, table: &TableRef, locks: &[ast::LockClause]) -> Result<(Rel, FromScope)> {
         match table {
             TableRef::Table { name, alias, partitions, index_hints } => {
-                if !partitions.is_empty() {
-                    return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
-                }
                 let shown = alias.as_deref().unwrap_or(&name.name);
                 self.check_read(name, shown, locks)?;
                 let view = if self.exposing { self.named_view(name)? } else { None };
+                if view.is_some() && !partitions.is_empty() {
+                    return Err(no_partitions());
+                }
                 if let Some(view) = &view
                     && let Some(exposed) = self.exposed_ref(view, shown)?
                 {
                     return Ok(exposed);
                 }
-                let mut rel = self.named_table(name, alias.as_deref(), index_hints, locks)?;
+                let mut rel = self.named_table(name, alias.as_deref(), partitions, index_hints, locks)?;
                 let mut scope = FromScope::of(rel.fields.clone());
                 scope.star.retain(|i| !rel.fields[*i].invisible);
                 if view.is_some() {
@@ -139,10 +139,20 @@ impl Binder<'_> {
         })
     }
 
-    fn named_table(&mut self, name: &ObjectName, alias: Option<&str>, hints: &[ast::IndexHint], locks: &[ast::LockClause]) -> Result<Rel> {
+    fn named_table(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&str>,
+        partitions: &[String],
+        hints: &[ast::IndexHint],
+        locks: &[ast::LockClause],
+    ) -> Result<Rel> {
         if name.schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|c| same_name(&c.name, &name.name))
         {
+            if !partitions.is_empty() {
+                return Err(no_partitions());
+            }
             let mut rel = cte.rel.clone();
             let deeper = self.scopes.len() - cte.level;
             self.count_copy(&rel)?;
@@ -162,8 +172,10 @@ impl Binder<'_> {
         let alias: Str = Str::from(alias.unwrap_or(&name.name));
         self.check_locked(name, &alias, false)?;
         match self.table_source(name)? {
+            TableSource::View(_) | TableSource::Virtual(_) if !partitions.is_empty() => Err(no_partitions()),
             TableSource::Base(table) => {
                 self.check_not_changing(&table, &alias)?;
+                let table = with_partitions(table, partitions)?;
                 let fields = table_fields(table.def(), &alias);
                 let indexes = index_choice(&table, hints)?;
                 let columns = (0..fields.len()).collect();
@@ -522,4 +534,14 @@ fn collect_aliases(rel: &Rel, seen: &mut Vec<(Str, Str)>) -> Result<()> {
 
 fn several_tables(rel: &Rel) -> bool {
     rel.fields.windows(2).any(|pair| pair[0].table != pair[1].table)
+}
+
+/// The table as a statement sees it that names partitions, if it does. Errors 1735, 1747.
+pub(super) fn with_partitions(table: Arc<Table>, partitions: &[String]) -> Result<Arc<Table>> {
+    if partitions.is_empty() { Ok(table) } else { table.with_partitions(partitions) }
+}
+
+/// Only base tables have partitions.
+pub(super) fn no_partitions() -> MySqlError {
+    MySqlError::with_message(1747, "PARTITION () clause on non partitioned table")
 }

@@ -8,7 +8,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str};
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, RowValue, ViewCheck};
 use super::errors;
-use super::from::table_fields;
+use super::from::{no_partitions, table_fields, with_partitions};
 use super::merge::{as_bytes, is_recoded};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::update::has_base_table;
@@ -23,10 +23,8 @@ impl Binder<'_> {
         if !insert.on_duplicate.is_empty() {
             wanted = wanted.and(Privileges::UPDATE);
         }
-        let target = self.row_target(&insert.table, insert.columns.as_deref(), wanted)?;
-        if !insert.partitions.is_empty() {
-            return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
-        }
+        let mut target = self.row_target(&insert.table, insert.columns.as_deref(), wanted)?;
+        target.choose_partitions(&insert.partitions)?;
         let def = target.table.def().clone();
         let empty = matches!(&insert.source, InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
         let columns = target.columns(insert.columns.as_deref(), empty)?;
@@ -308,7 +306,8 @@ impl Binder<'_> {
         });
         let listed: Vec<ColumnRef> = listed.collect();
         let wanted = if load.duplicates == ast::LoadDuplicates::Replace { Privileges::INSERT.and(Privileges::DELETE) } else { Privileges::INSERT };
-        let target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed), wanted)?;
+        let mut target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed), wanted)?;
+        target.choose_partitions(&load.partitions)?;
         self.check_locked(&load.table, &load.table.name, true)?;
         let def = target.table.def().clone();
         let targets = if load.targets.is_empty() {
@@ -384,6 +383,15 @@ struct RowTarget {
 }
 
 impl RowTarget {
+    /// PARTITION (…), if it is written.
+    fn choose_partitions(&mut self, partitions: &[String]) -> Result<()> {
+        if self.view.is_some() && !partitions.is_empty() {
+            return Err(no_partitions());
+        }
+        self.table = with_partitions(self.table.clone(), partitions)?;
+        Ok(())
+    }
+
     /// The column that an assignment names.
     fn column(&self, name: &ColumnRef) -> Result<usize> {
         let unknown = || errors::unknown_column(&name.to_string(), "field list");

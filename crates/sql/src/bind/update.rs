@@ -8,7 +8,7 @@ use highkey_types::{MySqlError, Str};
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate, UpdateTarget, needs_row_key};
 use super::errors;
-use super::from::{index_choice, table_fields};
+use super::from::{index_choice, no_partitions, table_fields, with_partitions};
 use super::view::{Conditions, Target, leaf, not_updatable, not_updatable_column, root};
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
@@ -23,16 +23,19 @@ struct Restriction {
 
 impl Binder<'_> {
     /// The one table that a statement changes, by its name or a view's; `wanted` is what that takes. None for a view of several tables.
-    fn change_target(&mut self, name: &ObjectName, alias: &str, wanted: Privileges) -> Result<Option<Target>> {
+    fn change_target(&mut self, name: &ObjectName, alias: &str, partitions: &[String], wanted: Privileges) -> Result<Option<Target>> {
         self.check_change(wanted, name)?;
         self.check_locked(name, alias, false)?;
         if let Some(view) = self.named_view(name)? {
+            if !partitions.is_empty() {
+                return Err(no_partitions());
+            }
             let exposed = self.exposed_view(&view, alias)?;
             let exposed = exposed.filter(|exposed| has_base_table(&exposed.rel)).ok_or_else(|| not_updatable(alias, self.operation))?;
             self.check_through(wanted, alias)?;
             return self.single_target(&exposed, view.def(), self.operation);
         }
-        let table = self.target_table(name)?;
+        let table = with_partitions(self.target_table(name)?, partitions)?;
         let fields = table_fields(table.def(), alias);
         let exprs = fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
         Ok(Some(Target { table, scope: FromScope::of(fields), exprs, filter: None, check: None, view: None }))
@@ -41,9 +44,9 @@ impl Binder<'_> {
     pub fn update(&mut self, update: &ast::Update) -> Result<BoundUpdate> {
         self.operation = "UPDATE";
         let mut hints = super::hints::hints(&update.hints, false);
-        if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
+        if let ([TableRef::Table { name, alias, partitions, index_hints }], None) = (update.tables.as_slice(), &update.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
-            let Some(target) = self.change_target(name, &alias, Privileges::UPDATE)? else {
+            let Some(target) = self.change_target(name, &alias, partitions, Privileges::UPDATE)? else {
                 all_rows(update)?;
                 return self.multi_update(update, hints).map(|u| BoundUpdate::Multi(Box::new(u)));
             };
@@ -213,9 +216,9 @@ impl Binder<'_> {
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {
         self.operation = "DELETE";
         let mut hints = super::hints::hints(&delete.hints, false);
-        if let ([TableRef::Table { name, alias, index_hints, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
+        if let ([TableRef::Table { name, alias, partitions, index_hints }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
-            let Some(target) = self.change_target(name, &alias, Privileges::DELETE)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
+            let Some(target) = self.change_target(name, &alias, partitions, Privileges::DELETE)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
             let table = target.table.clone();
             let mut indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
@@ -445,8 +448,9 @@ fn put_last(rel: &mut Rel, at: usize, field: Field) -> usize {
 /// Error 1706: a table is changed under two names, and its rows move under one of them.
 fn refuse_moved_twins(bases: &[BaseTable], chosen: &[usize], targets: &[UpdateTarget]) -> Result<()> {
     let moves = |target: &UpdateTarget| {
+        let assigns = |column: &usize| target.assignments.iter().any(|(assigned, _)| assigned == column);
         let key = target.table.def().primary_key();
-        key.is_some_and(|key| key.parts.iter().any(|part| target.assignments.iter().any(|(column, _)| *column == part.column)))
+        key.is_some_and(|key| key.parts.iter().any(|part| assigns(&part.column))) || target.table.partitioned_by().iter().any(assigns)
     };
     for (n, one) in targets.iter().enumerate() {
         for (m, other) in targets.iter().enumerate().skip(n + 1) {

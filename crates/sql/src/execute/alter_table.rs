@@ -13,13 +13,16 @@ use self::converter::Converter;
 use super::ddl::{blocking_ddl, done};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
 use super::collation::collation_of;
-use super::{Failure, Outcome, table_spec};
+use super::{Failure, Outcome, partitions, table_spec};
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
-use crate::session::{Session, SessionState, error, error::err};
+use crate::session::{ResultSink, Session, SessionState, error, error::err};
 
 impl Session {
-    pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
+    pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if let Some(action) = alter.actions.iter().find_map(|action| if let AlterAction::Partitions(action) = action { Some(action) } else { None }) {
+            return self.alter_partitions(alter, action, sink).await;
+        }
         let (schema, name) = self.table_name(&alter.name)?;
         if let Some(table) = self.state.temporary.find(&schema, &name).cloned() {
             return self.alter_temporary(&table, alter).await;
@@ -289,6 +292,12 @@ impl Session {
                 draft.convert = true;
             }
             AlterAction::Force => draft.convert = true,
+            AlterAction::PartitionBy(by) => draft.partition_by = Some((**by).clone()),
+            AlterAction::RemovePartitioning => {
+                if draft.spec.partitioning.take().is_none() {
+                    return Err(errors::partition_mgmt_on_nonpartitioned());
+                }
+            }
             AlterAction::EnableKeys => {
                 self.state.note(1031, format!("Table storage engine for '{}' doesn't have this option", draft.spec.name));
                 return Ok(false);
@@ -307,7 +316,8 @@ impl Session {
             | AlterAction::RenameIndex { .. }
             | AlterAction::AlterIndexVisible { .. }
             | AlterAction::Options(_)
-            | AlterAction::ConvertCharset { .. } => return Ok(false),
+            | AlterAction::ConvertCharset { .. }
+            | AlterAction::Partitions(_) => return Ok(false),
         }
         Ok(true)
     }
@@ -352,7 +362,7 @@ fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool
     let builds_several = def.indexes.iter().filter(|index| index.kind == IndexKind::FullText).count() > 1;
     alter.actions.iter().any(|action| match action {
         AlterAction::AddForeignKey(_) => foreign_key_checks,
-        AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
+        AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) | AlterAction::PartitionBy(_) | AlterAction::RemovePartitioning => true,
         AlterAction::DropPrimaryKey => !adds_key,
         AlterAction::DropIndex(name) => name.eq_ignore_ascii_case("primary") && !adds_key,
         AlterAction::AddColumn(column, _) => builds_several || column.generated.as_ref().is_some_and(|g| g.stored),
@@ -436,6 +446,9 @@ struct Draft {
     new_keys: Vec<ast::IndexDef>,
     new_foreign_keys: Vec<ast::ForeignKeyDef>,
     new_checks: Vec<ast::CheckDef>,
+    partition_by: Option<ast::PartitionBy>,
+    /// The columns by which the table is partitioned.
+    partitioned_by: Vec<Str>,
     /// Rows must be looked at.
     convert: bool,
     /// Columns went or got other names: stored expressions are checked again.
@@ -465,6 +478,8 @@ impl Draft {
             new_keys: Vec::new(),
             new_foreign_keys: Vec::new(),
             new_checks: Vec::new(),
+            partition_by: None,
+            partitioned_by: def.partitioning.as_ref().map_or_else(Vec::new, |partitioning| partitioning.columns(def)),
             convert: false,
             names_changed: false,
             cannot_drop: None,
@@ -636,6 +651,11 @@ impl Draft {
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
             table_spec::add_index(&mut spec, resolved, cx)?;
+        }
+        if let Some(by) = &self.partition_by {
+            spec.partitioning = Some(partitions::partitioning(by, &spec.columns, cx)?);
+        } else if let Some(partitioning) = &spec.partitioning {
+            partitions::check_columns(partitioning, &self.partitioned_by, &plan.spec.columns, &spec.columns)?;
         }
         for key in &self.new_foreign_keys {
             plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true)?);

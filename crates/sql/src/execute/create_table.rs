@@ -7,7 +7,7 @@ use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 
 use super::inserter::Inserter;
 use super::collation::collation_of;
-use super::{Failure, Outcome, table_spec};
+use super::{Failure, Outcome, partitions, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::plan::{BoundQuery, Field};
 use crate::session::{Session, SessionState, error, error::err};
@@ -53,6 +53,9 @@ impl Session {
             let mut spec = TableSpec::like(source.def(), &schema, &name);
             spec.foreign_keys.clear();
             name_checks(&mut spec);
+            if create.temporary && spec.partitioning.is_some() {
+                return Err(errors::partition_no_temporary().into());
+            }
             return self.make_table(spec, create, source.is_temporary()).await;
         }
         self.check_engine(create.options.engine.as_deref(), &name, true)?;
@@ -73,6 +76,12 @@ impl Session {
         let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
         let mut spec = table_spec::table(create, &schema, collation, extra, &mut self.state)?;
         self.primary_key_rules(&mut spec)?;
+        if let Some(by) = &create.partition_by {
+            if create.temporary {
+                return Err(errors::partition_no_temporary().into());
+            }
+            spec.partitioning = Some(partitions::partitioning(by, &spec.columns, &mut self.state)?);
+        }
         let Some(query) = query else { return self.make_table(spec, create, false).await };
         self.create_as_select(create, spec, &query, &selected).await
     }

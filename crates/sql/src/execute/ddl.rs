@@ -415,6 +415,7 @@ fn scratch_def(columns: &[ColumnDef]) -> highkey_table::TableDef {
         collation: Collation::utf8mb4(),
         comment: Str::from(""),
         row_format: None,
+        partitioning: None,
         created_at: std::time::SystemTime::UNIX_EPOCH,
     }
 }

@@ -120,9 +120,10 @@ impl Session {
         let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
         let unlocks = self.unlocks_unwanted(&access);
         let before = self.state.process.rows_examined();
+        let read = self.pruned(&single.table, &all, single.filter.as_ref())?;
         'ranges: for range in &access.ranges {
             let begun = self.state.process.rows_examined();
-            let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
+            let mut scan = self.locking_rows(&read, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 let rows = match unlocks {
                     true => self.next_wanted(&target, access.residual.as_ref(), &mut scan, false).await?.into_iter().collect(),

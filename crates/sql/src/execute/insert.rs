@@ -38,9 +38,6 @@ impl Known {
 
 impl Session {
     pub(crate) async fn insert(&mut self, ast: &ast::Insert) -> Result<Outcome, Failure> {
-        if !ast.partitions.is_empty() {
-            return Err(error::err(1747, "PARTITION () clause on non partitioned table").into());
-        }
         let bound = self.bind_and_open(|state| bind::bind_insert(ast, state), insert_tables).await?;
         self.run_insert(&bound).await
     }

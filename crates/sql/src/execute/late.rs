@@ -52,7 +52,8 @@ impl Late {
         let input: &Rel = input;
         let first = targets.first()?;
         let key = first.table.def().primary_key();
-        let moves = key.is_some_and(|key| key.parts.iter().any(|part| first.assignments.iter().any(|(column, _)| *column == part.column)));
+        let assigns = |column: &usize| first.assignments.iter().any(|(assigned, _)| assigned == column);
+        let moves = key.is_some_and(|key| key.parts.iter().any(|part| assigns(&part.column))) || first.table.partitioned_by().iter().any(assigns);
         let shows = !moves && scans_of(input, &first.table) == 1;
         let columns: Vec<usize> = first.row.clone().filter_map(|output| exprs[output].as_column()).collect();
         let (mut changed, mut reading, mut assigned) = (Vec::new(), Vec::new(), Vec::new());

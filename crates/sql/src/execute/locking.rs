@@ -70,6 +70,15 @@ impl Session {
         Ok(Access { index: 0, ranges: vec![KeyRange::all()], unique: false, residual: filter.cloned() })
     }
 
+    /// The table without the partitions in which no row satisfies the condition; see `plan::pruned`.
+    pub(crate) fn pruned(&self, table: &Arc<Table>, columns: &[usize], filter: Option<&Expr>) -> Result<Arc<Table>, MySqlError> {
+        match filter {
+            // What its constants warn of is told where the rows are read.
+            Some(filter) if table.is_partitioned() && !filter.has_subquery() => plan::pruned(table, filter, columns, &mut self.state.clone()),
+            _ => Ok(table.clone()),
+        }
+    }
+
     /// `sql_safe_updates`: what changes rows of a table finds them by an index or has a LIMIT. Error 1175 otherwise.
     pub(crate) fn check_safe_change(&self, table: &Table, choice: &IndexChoice, filter: Option<&Expr>, limit: Option<&Expr>) -> Result<(), MySqlError> {
         if limit.is_some() || !self.state.variables.bool("sql_safe_updates") {

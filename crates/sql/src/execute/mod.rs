@@ -26,6 +26,7 @@ mod locking;
 mod maintain;
 mod outfile;
 mod parallel_insert;
+mod partitions;
 mod proxies;
 mod query;
 mod replica;
@@ -255,7 +256,7 @@ impl Session {
             Statement::LoadData(load) => admission.run(pin!(self.load_data(load, sink))).await,
             Statement::CreateTable(create) => self.create_table(create).await,
             Statement::CreateView(view) => self.create_view(view).await,
-            Statement::AlterTable(alter) => self.alter_table(alter).await,
+            Statement::AlterTable(alter) => self.alter_table(alter, sink).await,
             Statement::DropTable(drop) => self.drop_table(drop).await,
             Statement::RenameTable(renames) => self.rename_table(renames).await,
             Statement::TruncateTable(name) => self.truncate_table(name).await,

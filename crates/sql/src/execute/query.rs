@@ -234,7 +234,7 @@ impl Session {
             }
         }
         if tables.runs_inside {
-            let changed = |table: &Arc<Table>| tables.tables.iter().any(|(other, write)| *write && Arc::ptr_eq(other, table));
+            let changed = |table: &Arc<Table>| tables.tables.iter().any(|(other, write)| *write && other.id() == table.id());
             if tables.read_inside.iter().any(changed) {
                 return Err(highkey_types::errors::not_supported_yet("a change of a table that a stored function of the statement reads"));
             }

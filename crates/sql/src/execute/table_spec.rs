@@ -253,7 +253,7 @@ fn key_prefix(ty: &ColumnType, name: &str, prefix: Option<u32>) -> Result<Option
     }
 }
 
-/// Everything of CREATE TABLE but LIKE and the SELECT's columns, which the caller appends first (`extra`).
+/// Everything of CREATE TABLE but LIKE, PARTITION BY and the SELECT's columns, which the caller appends first (`extra`).
 pub fn table(
     ast: &ast::CreateTable,
     schema: &str,
@@ -267,9 +267,6 @@ pub fn table(
     let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
     spec.collation = collation;
     apply_options(&mut spec, options)?;
-    if ast.partition_by.is_some() {
-        return Err(error::not_supported("PARTITION BY"));
-    }
     let mut explicit_null = Vec::new();
     let mut keys: Vec<ast::IndexDef> = Vec::new();
     let mut checks: Vec<ast::CheckDef> = Vec::new();

@@ -145,12 +145,13 @@ impl Session {
         }
         let unlocks = self.unlocks_unwanted(&access);
         let before = self.state.process.rows_examined();
+        let read = self.pruned(&single.table, &all, single.filter.as_ref())?;
         let stage = if moves { Stage::ReadingRows } else { Stage::ChangingRows };
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
             let begun = self.state.process.rows_examined();
-            let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
+            let mut scan = self.locking_rows(&read, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 // One by one where few are wanted, so that no more is locked than is changed.
                 let rows = match unlocks {
@@ -476,13 +477,15 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// True if assigning these columns moves rows within the index.
+/// True if assigning these columns moves rows within the index, or to another partition.
 fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = usize>) -> bool {
+    let decides = |column: &usize| target.table.partitioned_by().contains(column);
     let index = &target.table.indexes()[index];
     let generated = target.columns().iter().any(|c| c.generated.is_some()) && index.parts.iter().any(|p| target.columns()[p.column].generated.is_some());
     generated
         || index.parts.iter().any(|p| target.columns()[p.column].on_update_now)
-        || columns.any(|c| index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
+        || target.table.partitioned_by().iter().any(|c| target.columns()[*c].generated.is_some() || target.columns()[*c].on_update_now)
+        || columns.any(|c| decides(&c) || index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
 }
 
 /// The rows that a statement over one table changes, locked, in its order; and how many outputs a row is.

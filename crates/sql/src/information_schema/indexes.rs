@@ -16,13 +16,15 @@ pub(super) type Rows = Result<Vec<Vec<Value>>, MySqlError>;
 pub(super) fn levels(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
     let stop = || state.process.interruption() != Interruption::None;
     each_open(state, wanted_tables(state, wanted), warnings, |table, _, rows| {
-        let def = table.def();
-        for (i, index) in def.indexes.iter().enumerate() {
-            let levels = blocking(|| table.index_levels(i, &stop));
-            for level in levels.map_err(|e| state.process.check().err().unwrap_or(e))? {
-                let mut row = vec![t(&def.schema), t(&def.name), t(&index.name), u(index.id.0)];
-                row.extend(level_cells(&level));
-                rows.push(row);
+        for (name, table) in table.stored_tables() {
+            let def = table.def();
+            for (i, index) in def.indexes.iter().enumerate() {
+                let levels = blocking(|| table.index_levels(i, &stop));
+                for level in levels.map_err(|e| state.process.check().err().unwrap_or(e))? {
+                    let mut row = vec![t(&def.schema), t(&name), t(&index.name), u(index.id.0)];
+                    row.extend(level_cells(&level));
+                    rows.push(row);
+                }
             }
         }
         Ok(())
@@ -49,14 +51,16 @@ fn level_cells(level: &LevelReport) -> [Value; 9] {
 pub(super) fn statistics(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
     each_open(state, wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
-        let def = table.def();
         let statistics = table.statistics(txn)?;
-        for (i, index) in def.indexes.iter().enumerate() {
-            let summary = table.index_summary(&statistics, i)?;
-            let mut row = vec![t(&def.schema), t(&def.name), t(&index.name), u(def.id.0), u(index.id.0), u(summary.root_page)];
-            row.extend([summary.key_values, summary.leaf_pages, summary.size_pages, summary.used_pages].map(u));
-            row.extend(summary.counters.all().into_iter().map(|(_, count)| u(count)));
-            rows.push(row);
+        for (name, table) in table.stored_tables() {
+            let def = table.def();
+            for (i, index) in def.indexes.iter().enumerate() {
+                let summary = table.index_summary(&statistics, i)?;
+                let mut row = vec![t(&def.schema), t(&name), t(&index.name), u(def.id.0), u(index.id.0), u(summary.root_page)];
+                row.extend([summary.key_values, summary.leaf_pages, summary.size_pages, summary.used_pages].map(u));
+                row.extend(summary.counters.all().into_iter().map(|(_, count)| u(count)));
+                rows.push(row);
+            }
         }
         Ok(())
     })

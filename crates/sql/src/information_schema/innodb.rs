@@ -213,27 +213,29 @@ fn entry_columns(def: &TableDef, index: &IndexDef) -> usize {
 pub(super) fn indexes(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
     each_open(state, all_wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
-        let def = table.def();
         let statistics = table.statistics(txn)?;
-        for (i, index) in def.indexes.iter().enumerate() {
-            let kind = match index.kind {
-                IndexKind::RowId => 1,
-                IndexKind::Primary => 3,
-                IndexKind::Unique => 2,
-                IndexKind::Ordinary => 0,
-                IndexKind::FullText => 32,
-            };
-            let root = table.index_summary(&statistics, i)?.root_page;
-            rows.push(vec![
-                u(index.id.0),
-                t(index_name(index)),
-                u(def.id.0),
-                Value::Int(kind),
-                int(entry_columns(def, index)),
-                int(root),
-                int(def.id.0),
-                Value::Int(MERGE_THRESHOLD),
-            ]);
+        for (_, table) in table.stored_tables() {
+            let def = table.def();
+            for (i, index) in def.indexes.iter().enumerate() {
+                let kind = match index.kind {
+                    IndexKind::RowId => 1,
+                    IndexKind::Primary => 3,
+                    IndexKind::Unique => 2,
+                    IndexKind::Ordinary => 0,
+                    IndexKind::FullText => 32,
+                };
+                let root = table.index_summary(&statistics, i)?.root_page;
+                rows.push(vec![
+                    u(index.id.0),
+                    t(index_name(index)),
+                    u(def.id.0),
+                    Value::Int(kind),
+                    int(entry_columns(def, index)),
+                    int(root),
+                    int(def.id.0),
+                    Value::Int(MERGE_THRESHOLD),
+                ]);
+            }
         }
         Ok(())
     })
@@ -244,8 +246,8 @@ pub(super) fn fields(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for table in all_wanted_tables(state, wanted) {
         let def = table.def();
-        for index in &def.indexes {
-            rows.extend(index.parts.iter().enumerate().map(|(i, part)| vec![u(index.id.0), t(&def.columns[part.column].name), u(i as u64)]));
+        for (tree, at, _) in def.trees() {
+            rows.extend(def.indexes[at].parts.iter().enumerate().map(|(i, part)| vec![u(tree.0), t(&def.columns[part.column].name), u(i as u64)]));
         }
     }
     rows
@@ -312,23 +314,25 @@ pub(super) fn index_statistics(state: &SessionState, wanted: &Wanted, warnings: 
     let now = wall_clock(state, SystemTime::now());
     each_open(state, all_wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
-        let def = table.def();
         let statistics = table.statistics(txn)?;
-        for (i, index) in def.indexes.iter().enumerate() {
-            let mut push = |name: &str, value: u64, description: &str| {
-                let index = index_name(index);
-                rows.push(vec![t(&def.schema), t(&def.name), t(index), Value::DateTime(now), t(name), u(value), Value::Null, t(description)]);
-            };
-            let mut columns = String::new();
-            let distinct = statistics.cardinality.get(i).map_or(&[][..], Vec::as_slice);
-            for (n, (part, distinct)) in index.parts.iter().zip(distinct).enumerate() {
-                columns.push_str(if n == 0 { "" } else { "," });
-                columns.push_str(&def.columns[part.column].name);
-                push(&format!("n_diff_pfx{:02}", n + 1), *distinct, &columns);
+        for (name_of_table, table) in table.stored_tables() {
+            let def = table.def();
+            for (i, index) in def.indexes.iter().enumerate() {
+                let mut push = |name: &str, value: u64, description: &str| {
+                    let index = index_name(index);
+                    rows.push(vec![t(&def.schema), t(&name_of_table), t(index), Value::DateTime(now), t(name), u(value), Value::Null, t(description)]);
+                };
+                let mut columns = String::new();
+                let distinct = statistics.cardinality.get(i).map_or(&[][..], Vec::as_slice);
+                for (n, (part, distinct)) in index.parts.iter().zip(distinct).enumerate() {
+                    columns.push_str(if n == 0 { "" } else { "," });
+                    columns.push_str(&def.columns[part.column].name);
+                    push(&format!("n_diff_pfx{:02}", n + 1), *distinct, &columns);
+                }
+                let summary = table.index_summary(&statistics, i)?;
+                push("n_leaf_pages", summary.leaf_pages, "Number of leaf pages in the index");
+                push("size", summary.size_pages, "Number of pages in the index");
             }
-            let summary = table.index_summary(&statistics, i)?;
-            push("n_leaf_pages", summary.leaf_pages, "Number of leaf pages in the index");
-            push("size", summary.size_pages, "Number of pages in the index");
         }
         Ok(())
     })

@@ -22,7 +22,7 @@ fn places(instance: &Instance) -> Places {
     let catalog = instance.database().catalog();
     let mut places = HashMap::new();
     for table in catalog.schemas().iter().flat_map(|schema| catalog.tables(&schema.name)) {
-        places.extend((0..table.indexes().len()).map(|i| (table.indexes()[i].id.0, (table.clone(), i))));
+        places.extend(table.def().trees().into_iter().map(|(tree, at, _)| (tree.0, (table.clone(), at))));
     }
     places
 }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, Privileges, ReferenceAction, Table, TableDef, View};
+use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
 use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
+use crate::parse::print::quote;
 use crate::plan::{VirtualTable, Wanted};
 use crate::privileges::column_cell;
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
-use crate::show;
+use crate::show::{self, TableSize};
 use crate::sys;
 
 /// Text, number, NULL.
@@ -331,7 +332,9 @@ pub fn row_format(def: &TableDef) -> String {
 }
 
 pub fn create_options(def: &TableDef) -> String {
-    def.row_format.as_deref().map_or(String::new(), |f| format!("row_format={f}"))
+    let format = def.row_format.as_deref().map(|f| format!("row_format={f}"));
+    let partitioned = def.partitioning.as_ref().map(|_| "partitioned".to_owned());
+    format.into_iter().chain(partitioned).collect::<Vec<_>>().join(" ")
 }
 
 /// A moment in the session's time zone, whole seconds.
@@ -597,11 +600,38 @@ fn check_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<V
 
 fn partitions(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
-    let size = show::table_size(state, table);
-    let mut row = vec![t("def"), t(&def.schema), t(&def.name)];
-    row.extend((0..9).map(|_| Value::Null));
-    row.extend([u(size.rows), u(size.average()), u(size.data_bytes), u(0u64), u(size.index_bytes), u(0u64)]);
-    row.push(Value::DateTime(wall_clock(state, def.created_at)));
-    row.extend([Value::Null, Value::Null, Value::Null, t(""), t(""), Value::Null]);
-    rows.push(row);
+    let mut push = |partition: [Value; 9], size: TableSize, comment: Value, group: &str| {
+        let mut row = vec![t("def"), t(&def.schema), t(&def.name)];
+        row.extend(partition);
+        row.extend([u(size.rows), u(size.average()), u(size.data_bytes), u(0u64), u(size.index_bytes), u(0u64)]);
+        row.push(Value::DateTime(wall_clock(state, def.created_at)));
+        row.extend([Value::Null, Value::Null, Value::Null, comment, t(group), Value::Null]);
+        rows.push(row);
+    };
+    let Some(partitioning) = &def.partitioning else {
+        push(std::array::from_fn(|_| Value::Null), show::table_size(state, table), t(""), "");
+        return;
+    };
+    let expression = match &partitioning.method {
+        PartitionMethod::Range(expr) | PartitionMethod::List(expr) | PartitionMethod::Hash { expr, .. } => Some(expr.text()),
+        PartitionMethod::RangeColumns(columns) | PartitionMethod::ListColumns(columns) | PartitionMethod::Key { columns, .. } => {
+            (!columns.is_empty()).then(|| columns.iter().map(|name| quote(name)).collect::<Vec<_>>().join(","))
+        }
+    };
+    let or_null = |text: Option<String>| text.map_or(Value::Null, t);
+    for (at, (partition, part)) in partitioning.partitions.iter().zip(table.partition_tables()).enumerate() {
+        let size = part.sizes().map(|s| TableSize { rows: s.rows, data_bytes: s.data_length, index_bytes: s.index_length }).unwrap_or_default();
+        let cells = [
+            t(&partition.name),
+            Value::Null,
+            u(at as u64 + 1),
+            Value::Null,
+            t(partitioning.method_name()),
+            Value::Null,
+            or_null(expression.clone()),
+            Value::Null,
+            or_null(partition.values.description()),
+        ];
+        push(cells, size, t(&partition.comment), "default");
+    }
 }

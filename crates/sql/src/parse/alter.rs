@@ -66,7 +66,7 @@ impl Parser<'_> {
             } else {
                 self.alter_action(&mut alter.actions)?;
             }
-            if !self.sym(",") && !self.at_end() && !self.table_option_at(0) && !self.is_kw("PARTITION") {
+            if !self.sym(",") && !self.at_end() && !self.table_option_at(0) && !self.is_any_kw(&["PARTITION", "REMOVE"]) {
                 return self.fail();
             }
         }
@@ -74,7 +74,12 @@ impl Parser<'_> {
     }
 
     fn alter_action(&mut self, actions: &mut Vec<AlterAction>) -> Result<()> {
-        let action = match self.word().unwrap_or_default().to_ascii_uppercase().as_str() {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        if let Some(action) = self.partition_action(&word)? {
+            actions.push(action);
+            return Ok(());
+        }
+        let action = match word.as_str() {
             "ADD" => {
                 self.advance();
                 return self.alter_add(actions);
@@ -137,8 +142,6 @@ impl Parser<'_> {
                 self.expect_kw("KEYS")?;
                 AlterAction::EnableKeys
             }
-            "PARTITION" | "REMOVE" | "COALESCE" | "REORGANIZE" | "EXCHANGE" | "REBUILD" => return unsupported("partitioning"),
-            "TRUNCATE" | "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => return unsupported("partitioning"),
             "DISCARD" | "IMPORT" => return unsupported("tablespace import and discard"),
             "SECONDARY_LOAD" | "SECONDARY_UNLOAD" => return unsupported("secondary engines"),
             _ => return self.fail(),
@@ -148,9 +151,6 @@ impl Parser<'_> {
     }
 
     fn alter_add(&mut self, actions: &mut Vec<AlterAction>) -> Result<()> {
-        if self.is_kw("PARTITION") {
-            return unsupported("partitioning");
-        }
         if !self.is_kw("COLUMN")
             && let Some(element) = self.constraint_element()?
         {
@@ -212,9 +212,6 @@ impl Parser<'_> {
         }
         if self.kw("CONSTRAINT") {
             return Ok(AlterAction::DropConstraint(self.ident()?));
-        }
-        if self.is_kw("PARTITION") {
-            return unsupported("partitioning");
         }
         self.kw("COLUMN");
         let column = self.ident()?;

@@ -120,9 +120,7 @@ impl Parser<'_> {
         }
         table.options = self.table_options()?;
         if self.is_kw("PARTITION") {
-            let start = self.start();
-            self.skip_partitioning();
-            table.partition_by = Some(self.sql[start..self.previous_end()].to_string());
+            table.partition_by = Some(self.partition_by()?);
         }
         table.select_duplicates = match self.any_kw(&["IGNORE", "REPLACE"]) {
             Some("IGNORE") => Some(LoadDuplicates::Ignore),
@@ -151,19 +149,6 @@ impl Parser<'_> {
             ahead += 1;
         }
         self.is_kw_at(ahead, "SELECT") || self.is_kw_at(ahead, "WITH")
-    }
-
-    /// PARTITION BY … up to the query or the end.
-    fn skip_partitioning(&mut self) {
-        let mut depth = 0;
-        while !self.at_end() && !(depth == 0 && self.is_any_kw(&["AS", "SELECT", "IGNORE", "REPLACE"])) {
-            if self.is_sym("(") {
-                depth += 1;
-            } else if self.is_sym(")") {
-                depth -= 1;
-            }
-            self.advance();
-        }
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {

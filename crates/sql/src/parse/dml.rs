@@ -200,9 +200,7 @@ impl Parser<'_> {
         self.expect_kw("INTO")?;
         self.expect_kw("TABLE")?;
         let table = self.object_name()?;
-        if self.is_kw("PARTITION") {
-            return unsupported("PARTITION");
-        }
+        let partitions = self.partition_list()?;
         let charset = self.charset_clause()?;
         let format = self.file_format()?;
         let mut ignore_lines = 0;
@@ -225,7 +223,7 @@ impl Parser<'_> {
             self.expect_sym(")")?;
         }
         let assignments = if self.kw("SET") { self.list(Self::assignment)? } else { Vec::new() };
-        Ok(Statement::LoadData(Box::new(LoadData { local, path, duplicates, table, charset, format, ignore_lines, targets, assignments })))
+        Ok(Statement::LoadData(Box::new(LoadData { local, path, duplicates, table, partitions, charset, format, ignore_lines, targets, assignments })))
     }
 
     /// `CHARACTER SET name`, if it is next.

@@ -15,6 +15,7 @@ mod hints;
 mod json_table;
 mod lexer;
 mod parser;
+mod partition;
 pub mod print;
 mod query;
 mod replica;
@@ -28,7 +29,7 @@ mod xa;
 
 use highkey_types::MySqlError;
 
-pub(crate) use words::keywords;
+pub(crate) use words::{is_reserved, keywords};
 
 /// The bits of sql_mode that change how text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -413,8 +413,12 @@ impl Printer<'_> {
 
     fn table(&mut self, table: &TableRef) -> Result<()> {
         match table {
-            TableRef::Table { name, alias, index_hints, .. } => {
+            TableRef::Table { name, alias, partitions, index_hints } => {
                 self.table_name(name);
+                if !partitions.is_empty() {
+                    self.put(" PARTITION ");
+                    self.names_in_parentheses(partitions);
+                }
                 if let Some(alias) = alias.as_ref().filter(|a| **a != name.name) {
                     self.put(" ");
                     self.name(alias);

@@ -71,7 +71,7 @@ pub(crate) fn keywords() -> Vec<(&'static str, bool)> {
 }
 
 /// Whether `word`, in any case, is reserved.
-pub(super) fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     let mut buffer = [0u8; 32];
     if word.len() > buffer.len() {
         return false;

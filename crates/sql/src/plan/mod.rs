@@ -10,6 +10,7 @@ mod implied;
 mod joins;
 mod json_table;
 mod merge;
+mod pruning;
 mod query;
 mod ranges;
 mod rel;
@@ -26,6 +27,7 @@ pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unr
 pub use implied::implied_constants;
 pub use joins::{JoinGraph, JoinedTable};
 pub use json_table::{JsonColumn, JsonOtherwise, JsonRows, JsonSource};
+pub use pruning::{is_fixed, pruned};
 pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{

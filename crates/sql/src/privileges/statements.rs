@@ -6,7 +6,7 @@ use highkey_types::{MySqlError, errors};
 use super::Access;
 use crate::information_schema;
 use crate::parse::ast::{
-    AlterAction, CreateTable, CreateView, Flush, LoadDuplicates, Maintenance, ObjectName, ReplicaAction, SetItem, Show, ShowWhat, Statement, StoredProgram, UserName, VariableScope, XaStatement,
+    AlterAction, CreateTable, CreateView, Flush, LoadDuplicates, Maintenance, ObjectName, PartitionAction, ReplicaAction, SetItem, Show, ShowWhat, Statement, StoredProgram, UserName, VariableScope, XaStatement,
 };
 use crate::session::{Session, SessionState};
 use crate::show;
@@ -175,6 +175,17 @@ impl Session {
                 // The last one counts.
                 let renamed = alter.actions.iter().rev().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
                 used(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
+                for action in &alter.actions {
+                    match action {
+                        AlterAction::Partitions(PartitionAction::Drop(_) | PartitionAction::Truncate(_)) => used(Privileges::DROP, &alter.name)?,
+                        AlterAction::Partitions(PartitionAction::Exchange { table: other, .. }) => {
+                            let wanted = Privileges::ALTER.and(Privileges::INSERT).and(Privileges::CREATE).and(Privileges::DROP);
+                            table(wanted, &alter.name)?;
+                            table(wanted, other)?;
+                        }
+                        _ => {}
+                    }
+                }
                 if let Some(name) = renamed {
                     table(Privileges::CREATE.and(Privileges::INSERT), name)?;
                 }

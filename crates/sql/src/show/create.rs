@@ -1,10 +1,11 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
-use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef, UserDef};
-use highkey_types::{TypeKind, Value, string_literal};
+use highkey_table::{ColumnDef, Default, IndexKind, PartitionDef, PartitionMethod, PartitionValues, Partitioning, SchemaDef, Table, TableDef, UserDef};
+use highkey_types::{Str, TypeKind, Value, string_literal};
 
 use super::facts::hidden_key;
 use crate::information_schema;
+use crate::parse::is_reserved;
 use crate::parse::print::quote;
 use crate::privileges::quoted_roles;
 use crate::session::SessionState;
@@ -79,7 +80,58 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String, hidd
     if !def.comment.is_empty() {
         text += &format!(" COMMENT={}", string_literal(&def.comment));
     }
+    if let Some(partitioning) = &def.partitioning {
+        text += &format!("\n{}", partitions(partitioning));
+    }
     text
+}
+
+/// PARTITION BY in the comment that hides it from older servers.
+fn partitions(partitioning: &Partitioning) -> String {
+    let plain = |columns: &[Str]| columns.iter().map(|name| if is_plain(name) { name.to_string() } else { quote(name) }).collect::<Vec<_>>().join(",");
+    let mut version = "50100";
+    let method = match &partitioning.method {
+        PartitionMethod::Range(expr) => format!("RANGE ({})", expr.text()),
+        PartitionMethod::List(expr) => format!("LIST ({})", expr.text()),
+        PartitionMethod::RangeColumns(columns) | PartitionMethod::ListColumns(columns) => {
+            version = "50500";
+            let kind = if matches!(partitioning.method, PartitionMethod::RangeColumns(_)) { "RANGE" } else { "LIST" };
+            format!("{kind}  COLUMNS({})", plain(columns))
+        }
+        PartitionMethod::Hash { expr, .. } => format!("{} ({})", partitioning.method_name(), expr.text()),
+        PartitionMethod::Key { columns, algorithm: Some(algorithm), .. } => {
+            format!("{} */ /*!50611 ALGORITHM = {algorithm} */ /*!50100 ({})", partitioning.method_name(), plain(columns))
+        }
+        PartitionMethod::Key { columns, .. } => format!("{} ({})", partitioning.method_name(), plain(columns)),
+    };
+    let mut text = format!("/*!{version} PARTITION BY {method}");
+    if partitioning.numbered {
+        if partitioning.partitions.len() > 1 {
+            text += &format!("\nPARTITIONS {}", partitioning.partitions.len());
+        }
+        return text + " */";
+    }
+    let one = |partition: &PartitionDef| {
+        let name = if is_plain(&partition.name) { partition.name.to_string() } else { quote(&partition.name) };
+        let mut text = format!("PARTITION {name}");
+        match (&partition.values, partition.values.description()) {
+            (PartitionValues::Below(None), _) => text += " VALUES LESS THAN MAXVALUE",
+            (PartitionValues::Below(_) | PartitionValues::BelowColumns(_), Some(limit)) => text += &format!(" VALUES LESS THAN ({limit})"),
+            (_, Some(values)) => text += &format!(" VALUES IN ({values})"),
+            (_, None) => {}
+        }
+        if !partition.comment.is_empty() {
+            text += &format!(" COMMENT = {}", string_literal(&partition.comment));
+        }
+        text + " ENGINE = InnoDB"
+    };
+    let all: Vec<String> = partitioning.partitions.iter().map(one).collect();
+    text + &format!("\n({}) */", all.join(",\n "))
+}
+
+/// A name that needs no quotes.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$')) && !name.chars().all(|c| c.is_ascii_digit()) && !is_reserved(name)
 }
 
 fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> String {

@@ -112,7 +112,7 @@ pub fn index_names(state: &SessionState) -> HashMap<u32, [Str; 3]> {
     let mut names = HashMap::new();
     for table in catalog.schemas().iter().flat_map(|schema| catalog.tables(&schema.name)) {
         let def = table.def();
-        names.extend(def.indexes.iter().map(|index| (index.id.0, [def.schema.clone(), def.name.clone(), index.name.clone()])));
+        names.extend(def.trees().into_iter().map(|(tree, at, _)| (tree.0, [def.schema.clone(), def.name.clone(), def.indexes[at].name.clone()])));
     }
     names
 }

@@ -32,7 +32,7 @@ use crate::variables::SqlModes;
 pub use create::definition;
 pub use crate::parse::print::quote;
 use facts::PRIVILEGES;
-pub use facts::{engines, hidden_key, index_names, index_rows, processes, schemas, seen_schemas, sees_process, sort_length, status_rows, table_size, variable_rows};
+pub use facts::{TableSize, engines, hidden_key, index_names, index_rows, processes, schemas, seen_schemas, sees_process, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {

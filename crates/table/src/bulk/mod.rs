@@ -101,7 +101,7 @@ impl Table {
         // A row left out or replaced because of a secondary index would have to leave the other runs too.
         let mut simple = mode == OnDuplicate::Error || !self.indexes[1..].iter().any(|i| i.is_unique());
         // Whether a row has a parent among the others is known when those before it are in.
-        simple &= !(self.checks_parents(txn) && self.references_itself());
+        simple &= !(self.checks_parents(txn) && self.references_itself()) && !self.is_partitioned();
         let empty = simple && txn.inner().load(self.clustered().id).map_err(|e| self.failed(e))?.is_some();
         let claim = if empty { Claim::take(&self.state) } else { None };
         let runs = || self.indexes.iter().map(|_| Runs::new(&self.engine)).collect();
@@ -141,6 +141,9 @@ impl BulkInsert {
         let table = self.table.clone();
         if let Some(largest) = &chunk.auto_increment {
             table.state.auto_increment.note_value(largest)?;
+        }
+        if table.is_partitioned() {
+            return self.insert_each(txn, &chunk.runs[0]).await;
         }
         table.give_row_ids(txn, &mut chunk)?;
         if table.checks_parents(txn) && (table.references_itself() || !Box::pin(table.run_has_parents(txn, &chunk.runs[0])).await?) {
@@ -422,7 +425,10 @@ impl BulkInsert {
         for part in order.chunks(BATCH_ROWS) {
             txn.check_interrupt()?;
             let rows: Vec<Vec<Value>> = part.iter().map(|i| table.layout.values(run.value(*i))).collect();
-            let done = table.insert_each(txn, &rows, self.mode).await?;
+            let done = match table.is_partitioned() {
+                true => table.insert(txn, &rows, self.mode).await?,
+                false => table.insert_each(txn, &rows, self.mode).await?,
+            };
             self.report.inserted += done.inserted;
             self.report.replaced += done.replaced;
             self.report.ignored += done.ignored.len() as u64;

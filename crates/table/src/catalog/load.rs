@@ -61,7 +61,8 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
         if catalog.schema(&def.schema).is_none() {
             return Err(corrupt(&format!("table {}.{} has no schema", def.schema, def.name)));
         }
-        if let Some(index) = def.indexes.iter().find(|i| !engine.index_exists(i.id)) {
+        if let Some((_, at, _)) = def.trees().into_iter().find(|(tree, ..)| !engine.index_exists(*tree)) {
+            let index = &def.indexes[at];
             return Err(corrupt(&format!("index {} of table {}.{} has no tree", index.name, def.schema, def.name)));
         }
         let next = |marks: &BTreeMap<TableId, u64>| marks.get(&id).copied().unwrap_or(1);

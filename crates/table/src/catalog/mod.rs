@@ -2,6 +2,7 @@
 
 pub(crate) mod keys;
 pub(crate) mod load;
+mod partition;
 pub(crate) mod record;
 pub(crate) mod stored_record;
 

@@ -10,6 +10,8 @@ use super::stored_record::{TriggerRecord, trigger_def, trigger_record};
 use crate::def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId, UserDef,
 };
+use super::partition::{self, PartitioningRecord};
+use crate::partition::Chooser;
 
 #[derive(Serialize, Deserialize)]
 struct SchemaRecord {
@@ -36,6 +38,9 @@ struct TableRecord {
     comment: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     row_format: Option<String>,
+    /// Records from before there were partitions do not have it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    partitioning: Option<PartitioningRecord>,
     created_micros: u64,
 }
 
@@ -217,6 +222,7 @@ pub(crate) fn encode_table(def: &TableDef) -> Vec<u8> {
         collation: def.collation.id,
         comment: def.comment.to_string(),
         row_format: def.row_format.as_ref().map(ToString::to_string),
+        partitioning: def.partitioning.as_ref().map(|partitioning| partition::record(def, partitioning)),
         created_micros: micros(def.created_at),
     })
 }
@@ -238,7 +244,8 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
     if let Some(key) = foreign_keys.iter().find(|key| !fits(key)) {
         return Err(format!("foreign key {} of table {}.{} names columns that do not exist", key.name, record.schema, record.name));
     }
-    Ok(TableDef {
+    let name = format!("{}.{}", record.schema, record.name);
+    let mut def = TableDef {
         id: TableId(record.id),
         version: record.version,
         schema: record.schema.into(),
@@ -255,8 +262,15 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
         collation: collation(record.collation)?,
         comment: record.comment.into(),
         row_format: record.row_format.map(Into::into),
+        partitioning: None,
         created_at: moment(record.created_micros),
-    })
+    };
+    if let Some(record) = record.partitioning {
+        let partitioning = partition::partitioning(&def, record).ok_or_else(|| format!("the partitions of table {name} do not decode"))?;
+        Chooser::new(&def, &partitioning).map_err(|e| format!("the partitions of table {name}: {}", e.message))?;
+        def.partitioning = Some(partitioning);
+    }
+    Ok(def)
 }
 
 pub(crate) fn encode_user(def: &UserDef) -> Vec<u8> {

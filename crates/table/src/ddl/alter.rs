@@ -6,7 +6,7 @@ use std::sync::Arc;
 use highkey_storage::{Direction, Isolation, Txn};
 use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
-use super::build::{TreeBuilder, for_each_row};
+use super::build::{TableBuilder, TreeBuilder, for_each_row, tree_defs};
 use super::table::{drop_trees, make_trees, refuse_system_schema};
 use super::{DdlContext, checks, spec};
 use crate::catalog::keys;
@@ -14,6 +14,7 @@ use crate::database::Database;
 use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
 use crate::error;
 use crate::foreign::define;
+use crate::partition::Partitioning;
 use crate::row::RowBatch;
 use crate::scan::KeyRange;
 use crate::table::{Table, TableState};
@@ -101,6 +102,7 @@ impl Database {
         def.triggers = old.def.triggers.clone();
         let altered = define::check_altered(&catalog, cx, &old, &plan, &mut def)?;
         checks::check_names(&catalog, &def, Some(old.def()), &[])?;
+        define::check_partitioned(&catalog, &def)?;
         let copy = plan.convert_rows || !keeps_rows(&old.def, &def, &plan.columns);
         if !copy {
             def.created_at = old.def.created_at;
@@ -221,16 +223,17 @@ impl Database {
         convert: RowConversion<'_>,
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
-        let mut builder = TreeBuilder::new(&old.engine, def, (0..def.indexes.len()).collect(), cx);
+        let defs = tree_defs(def);
+        let mut builder = TableBuilder::new(&old.engine, def, &defs, cx)?;
         for_each_row(old, snapshot, cx, |batch, row| {
             let row = convert(batch.values(row))?;
             builder.add_row(&row)
         })?;
         let change = Change {
-            rows: builder.rows,
+            rows: builder.rows(),
             new_trees: true,
             next_row_id: Some(builder.next_row_id),
-            auto_max: Some(builder.auto_max),
+            auto_max: Some(builder.auto_max()),
         };
         builder.finish(txn, cx)?;
         drop_trees(txn, &old.def)?;
@@ -246,23 +249,42 @@ impl Database {
         snapshot: &Snapshot,
         def: &mut TableDef,
     ) -> Result<Change, MySqlError> {
-        let made = keep_trees(&old.def, def);
-        for &index in &made {
-            def.indexes[index].id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
-        }
-        for index in &old.def.indexes {
-            if !def.indexes.iter().any(|i| i.id == index.id) {
-                txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+        let mut new_trees = false;
+        if old.def.partitioning.is_none() {
+            new_trees = change_trees(cx, txn, old, snapshot, def)?;
+        } else {
+            let mut trees = Vec::new();
+            for part in old.partition_tables() {
+                let mut part_def = TableDef { partitioning: None, ..def.clone() };
+                part_def.indexes.iter_mut().for_each(|index| index.id = spec::NO_TREE);
+                new_trees |= change_trees(cx, txn, part, snapshot, &mut part_def)?;
+                trees.push(part_def.indexes.iter().map(|index| index.id).collect::<Vec<_>>());
             }
-        }
-        let new_trees = !made.is_empty();
-        if new_trees {
-            let mut builder = TreeBuilder::new(&old.engine, def, made, cx);
-            builder.add_table(old, snapshot, cx)?;
-            builder.finish(txn, cx)?;
+            let partitions = def.partitioning.iter_mut().flat_map(|partitioning| &mut partitioning.partitions);
+            partitions.zip(trees).for_each(|(partition, trees)| partition.trees = trees);
         }
         Ok(Change { rows: 0, new_trees, next_row_id: None, auto_max: None })
     }
+}
+
+/// Gives the definition of a table that has its own trees those that stay, and makes and fills the others. Whether there are any.
+fn change_trees(cx: &DdlContext, txn: &mut Txn, old: &Arc<Table>, snapshot: &Snapshot, def: &mut TableDef) -> Result<bool, MySqlError> {
+    let made = keep_trees(&old.def, def);
+    for &index in &made {
+        def.indexes[index].id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
+    }
+    for index in &old.def.indexes {
+        if !def.indexes.iter().any(|i| i.id == index.id) {
+            txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+        }
+    }
+    if made.is_empty() {
+        return Ok(false);
+    }
+    let mut builder = TreeBuilder::new(&old.engine, def, made, cx);
+    builder.add_table(old, snapshot, cx)?;
+    builder.finish(txn, cx)?;
+    Ok(true)
 }
 
 struct Change {
@@ -322,6 +344,20 @@ fn keeps_rows(old: &TableDef, new: &TableDef, columns: &[Option<usize>]) -> bool
         })
         && old.indexes[0].kind == new.indexes[0].kind
         && old.indexes[0].parts == new.indexes[0].parts
+        && same_partitions(old, new)
+}
+
+/// Whether every row is in the same partition by both definitions: they say the same of columns whose values are the same.
+fn same_partitions(old: &TableDef, new: &TableDef) -> bool {
+    let decided_by = |def: &TableDef| def.partitioning.as_ref().map(|partitioning| (partitioning.clone(), partitioning.columns(def)));
+    match (decided_by(old), decided_by(new)) {
+        (None, None) => true,
+        (Some((was, was_by)), Some((is, is_by))) => {
+            let names = |p: &Partitioning| p.partitions.iter().map(|part| (part.name.clone(), part.values.clone())).collect::<Vec<_>>();
+            was.method == is.method && was_by == is_by && names(&was) == names(&is)
+        }
+        _ => false,
+    }
 }
 
 /// Whether the bytes of a value, in rows and in keys, are the same in both types and mean the same.

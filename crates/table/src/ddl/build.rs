@@ -11,6 +11,7 @@ use crate::bulk::{Run, Runs, Unbuilt, scratch, side_by_side, useful_threads};
 use crate::def::{IndexKind, TableDef};
 use crate::error;
 use crate::index::{IndexCodec, clustered_key};
+use crate::partition::{Chooser, part_def};
 use crate::row::RowBatch;
 use crate::scan::{KeyRange, ScanPartition};
 use crate::table::{Table, duplicate_entry};
@@ -366,6 +367,61 @@ impl<'a> TreeBuilder<'a> {
             }
         }
         Ok(false)
+    }
+}
+
+/// The definitions whose trees the rows of `def` go into: its own, or one for each partition.
+pub(crate) fn tree_defs(def: &TableDef) -> Vec<TableDef> {
+    match &def.partitioning {
+        None => vec![def.clone()],
+        Some(partitioning) => partitioning.partitions.iter().map(|partition| part_def(def, partition)).collect(),
+    }
+}
+
+/// Writes rows into the trees of a table, each into those of its partition.
+pub(crate) struct TableBuilder<'a> {
+    chooser: Option<Chooser>,
+    builders: Vec<TreeBuilder<'a>>,
+    /// The next hidden row id, which all partitions share.
+    pub(crate) next_row_id: u64,
+}
+
+impl<'a> TableBuilder<'a> {
+    /// `defs`: what `tree_defs` says of `def`.
+    pub(crate) fn new(engine: &Engine, def: &TableDef, defs: &'a [TableDef], cx: &DdlContext) -> Result<TableBuilder<'a>, MySqlError> {
+        let chooser = def.partitioning.as_ref().map(|partitioning| Chooser::new(def, partitioning)).transpose()?;
+        let share = DdlContext { memory: cx.memory / defs.len().max(1), ..cx.clone() };
+        let builders = defs.iter().map(|part| TreeBuilder::new(engine, part, (0..part.indexes.len()).collect(), &share)).collect();
+        Ok(TableBuilder { chooser, builders, next_row_id: 1 })
+    }
+
+    /// Where a row goes. Errors 1526, 1690.
+    pub(crate) fn place(&self, row: &[Value]) -> Result<usize, MySqlError> {
+        self.chooser.as_ref().map_or(Ok(0), |chooser| chooser.partition_of(row))
+    }
+
+    /// As `TreeBuilder::add_row`. Errors: 1026, 1138, 1526, 1690.
+    pub(crate) fn add_row(&mut self, row: &[Value]) -> Result<(), MySqlError> {
+        let at = self.place(row)?;
+        let builder = &mut self.builders[at];
+        builder.next_row_id = self.next_row_id;
+        builder.add_row(row)?;
+        self.next_row_id = builder.next_row_id;
+        Ok(())
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.builders.iter().map(|builder| builder.rows).sum()
+    }
+
+    /// The largest positive value of the AUTO_INCREMENT column.
+    pub(crate) fn auto_max(&self) -> u64 {
+        self.builders.iter().map(|builder| builder.auto_max).max().unwrap_or(0)
+    }
+
+    /// As `TreeBuilder::finish`.
+    pub(crate) fn finish(self, txn: &mut Txn, cx: &DdlContext) -> Result<(), MySqlError> {
+        self.builders.into_iter().filter(|builder| builder.rows > 0).try_for_each(|builder| builder.finish(txn, cx))
     }
 }
 

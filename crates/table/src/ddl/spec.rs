@@ -7,6 +7,7 @@ use highkey_types::{MySqlError, Str, TypeKind, errors};
 
 use crate::def::{ColumnDef, IndexDef, IndexKind, IndexPart, IndexSpec, TableDef, TableId, TableSpec, same_name};
 use crate::error;
+use crate::partition::{self, Chooser, Partitioning};
 
 /// Limits of InnoDB.
 const COLUMNS_MAX: usize = 1017;
@@ -62,7 +63,7 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
     check_auto_increment(&columns, &indexes)?;
     let mut foreign_keys = spec.foreign_keys.clone();
     foreign_keys.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(TableDef {
+    let mut def = TableDef {
         id: TableId(0),
         version: 1,
         schema: spec.schema.clone(),
@@ -75,8 +76,22 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
         collation: spec.collation,
         comment: spec.comment.clone(),
         row_format: spec.row_format.clone(),
+        partitioning: None,
         created_at: now(),
-    })
+    };
+    if let Some(partitioning) = &spec.partitioning {
+        set_partitioning(&mut def, partitioning.clone())?;
+    }
+    Ok(def)
+}
+
+/// Gives the definition these partitions. Errors 1054, 1488, 1493, 1495, 1503, 1506.
+pub(crate) fn set_partitioning(def: &mut TableDef, partitioning: Partitioning) -> Result<(), MySqlError> {
+    partitioning.check(def)?;
+    Chooser::new(def, &partitioning)?;
+    def.indexes.iter_mut().for_each(|index| index.id = partition::NO_TREE);
+    def.partitioning = Some(partitioning);
+    Ok(())
 }
 
 fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<IndexDef>, MySqlError> {

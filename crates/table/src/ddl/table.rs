@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use highkey_storage::{Isolation, Txn};
+use highkey_storage::{IndexId, Isolation, Txn};
 use highkey_types::{MySqlError, Str, errors};
 
 use super::{DdlContext, checks, spec};
@@ -56,7 +56,7 @@ impl Database {
         checks::check_names(&catalog, &def, None, &[])?;
         make_trees(txn, &mut def)?;
         // The number of a table's first tree is never used again, nor is the table's number then.
-        def.id = TableId(u64::from(def.indexes[0].id.0));
+        def.id = TableId(u64::from(def.trees()[0].0.0));
         self.write_table(txn, &def)?;
         Ok(def)
     }
@@ -187,6 +187,7 @@ impl Database {
             renamed.push((table.clone(), def));
         }
         let others = define::check_renamed(&catalog, cx, &mut renamed)?;
+        renamed.iter().try_for_each(|(_, def)| define::check_partitioned(&catalog, def))?;
         let leaving: Vec<TableId> = renamed.iter().map(|(table, _)| table.def.id).collect();
         renamed.iter().try_for_each(|(table, def)| checks::check_names(&catalog, def, Some(table.def()), &leaving))?;
         checks::check_names_among(renamed.iter().map(|(_, def)| def))?;
@@ -327,16 +328,31 @@ pub(crate) fn refuse_system_schema(schema: &str) -> Result<(), MySqlError> {
     if is_system_schema(schema) { Err(error::system_schema(schema)) } else { Ok(()) }
 }
 
+/// Makes all trees of a definition, whatever it names.
 pub(crate) fn make_trees(txn: &mut Txn, def: &mut TableDef) -> Result<(), MySqlError> {
-    for index in &mut def.indexes {
-        index.id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
+    let TableDef { name, indexes, partitioning, .. } = def;
+    match partitioning {
+        Some(partitioning) => {
+            for partition in &mut partitioning.partitions {
+                partition.trees = new_trees(txn, name, indexes.len())?;
+            }
+        }
+        None => {
+            let trees = new_trees(txn, name, indexes.len())?;
+            indexes.iter_mut().zip(trees).for_each(|(index, tree)| index.id = tree);
+        }
     }
     Ok(())
 }
 
+/// `count` empty trees for the table of this name.
+pub(crate) fn new_trees(txn: &mut Txn, table: &str, count: usize) -> Result<Vec<IndexId>, MySqlError> {
+    (0..count).map(|_| txn.create_index().map_err(|e| error::storage(e, table))).collect()
+}
+
 pub(crate) fn drop_trees(txn: &mut Txn, def: &TableDef) -> Result<(), MySqlError> {
-    for index in &def.indexes {
-        txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+    for (tree, ..) in def.trees() {
+        txn.drop_index(tree).map_err(|e| error::storage(e, &def.name))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::bulk::Run;
 use crate::def::ForeignKeyDef;
 use crate::index::successor;
 use crate::metadata_lock::MetadataMode;
-use crate::scan::LockingScan;
+use crate::scan::TreeLocking;
 use crate::table::{Table, granted};
 use crate::transaction::Transaction;
 
@@ -140,7 +140,7 @@ async fn find_parent(txn: &mut Transaction, parent: &ParentKey, wanted: &[u8]) -
 }
 
 /// The rows whose key in an index starts with `prefix`, to be locked.
-pub(super) fn entries(txn: &mut Transaction, table: &Arc<Table>, index: usize, prefix: &[u8], mode: LockMode) -> LockingScan {
+pub(super) fn entries(txn: &mut Transaction, table: &Arc<Table>, index: usize, prefix: &[u8], mode: LockMode) -> TreeLocking {
     table.scan_locking_bounds(txn, index, starting_with(prefix), None, Direction::Forward, mode, LockWaitPolicy::Wait)
 }
 

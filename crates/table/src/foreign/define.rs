@@ -48,11 +48,18 @@ pub(crate) struct Altered {
 
 /// The foreign keys of a new table. Errors: 1215, 1821, 1822, 1824, 1826, 1830, 3734, 3780.
 pub(crate) fn check_created(catalog: &Catalog, cx: &DdlContext, def: &TableDef) -> Result<(), MySqlError> {
+    check_partitioned(catalog, def)?;
     for key in &def.foreign_keys {
         check_key(catalog, cx, def, key)?;
     }
     check_names(catalog, def, &[])?;
     check_awaited(catalog, cx, def)
+}
+
+/// Partitioned tables are not referenced, not even by foreign keys that waited for their name. Error 1506.
+pub(crate) fn check_partitioned(catalog: &Catalog, def: &TableDef) -> Result<(), MySqlError> {
+    let referenced = def.partitioning.is_some() && catalog.children(&def.schema, &def.name).next().is_some();
+    if referenced { Err(errors::foreign_key_on_partitioned()) } else { Ok(()) }
 }
 
 /// A table that comes under a name which foreign keys already reference must have what they reference. Errors: 1822, 3734, 3780.
@@ -94,6 +101,7 @@ fn check_key(catalog: &Catalog, cx: &DdlContext, def: &TableDef, key: &ForeignKe
     let parent = if own { None } else { catalog.find_table(&key.parent_schema, &key.parent_table) };
     match (own, &parent) {
         (true, _) => referenced(def, key, def).map(drop).map_err(|why| mismatch(def, key, def, why)),
+        (_, Some(parent)) if parent.is_partitioned() => Err(errors::cannot_add_foreign()),
         (_, Some(parent)) => referenced(def, key, &parent.def).map(drop).map_err(|why| mismatch(def, key, &parent.def, why)),
         _ if cx.foreign_key_checks => Err(errors::fk_cannot_open_parent(&key.parent_table)),
         _ => Ok(()),

@@ -82,6 +82,21 @@ pub fn table(db: &Arc<Database>, name: &str) -> Arc<Table> {
     db.catalog().table("s", name).unwrap()
 }
 
+/// PARTITION BY RANGE (id): names and limits, of which `None` is MAXVALUE.
+pub fn by_id(partitions: &[(&str, Option<i128>)]) -> Partitioning {
+    let partition = |(name, limit): &(&str, Option<i128>)| PartitionDef {
+        name: (*name).into(),
+        comment: "".into(),
+        values: PartitionValues::Below(*limit),
+        trees: Vec::new(),
+    };
+    Partitioning {
+        method: PartitionMethod::Range(PartitionExpr::Column("id".into())),
+        partitions: partitions.iter().map(partition).collect(),
+        numbered: false,
+    }
+}
+
 pub fn int(name: &str) -> ColumnDef {
     ColumnDef::new(name, ColumnType::new(TypeKind::Int))
 }

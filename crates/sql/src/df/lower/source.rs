@@ -17,7 +17,7 @@ use crate::df::error::user;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BaseTable};
 use crate::expr::EvalContext;
-use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, rows_in_ranges};
+use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, pruned, rows_in_ranges};
 
 /// Rows of a scan, their columns kept, that take as long as one behind a secondary index.
 const BEHIND_INDEX: f64 = 100.0;
@@ -26,9 +26,18 @@ impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
+        let table = &if table.is_partitioned() { self.pruned(table, columns, hints)? } else { table.clone() };
         let access = self.access(table, columns, choice, hints)?;
         let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
         self.table(Arc::new(provider), alias)
+    }
+
+    /// The table without the partitions in which no row satisfies `hints`.
+    fn pruned(&self, table: &Arc<Table>, columns: &[usize], hints: &[Expr]) -> Result<Arc<Table>> {
+        match Expr::and(self.known_hints(hints)) {
+            Some(filter) => pruned(table, &filter, columns, &mut *self.shared.unheard()).map_err(user),
+            None => Ok(table.clone()),
+        }
     }
 
     /// The index ranges that hold every row which satisfies `hints`.

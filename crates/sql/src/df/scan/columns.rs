@@ -65,7 +65,7 @@ impl ColumnCache {
 
     /// The blocks of a table in its present definition; `None` if nothing is kept.
     pub(super) fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
-        if self.limit == 0 {
+        if self.limit == 0 || table.is_partitioned() {
             return None;
         }
         let mut tables = self.tables.lock();

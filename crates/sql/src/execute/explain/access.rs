@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexDef, Table};
-use highkey_types::MySqlError;
+use highkey_table::{IndexDef, KeyRange, Table};
+use highkey_types::{MySqlError, Str};
 
 use crate::fast::{JoinStep, rows_of};
 use crate::full_text::{Search, search_of_condition};
@@ -41,6 +41,8 @@ pub(super) enum Chosen<'a> {
 pub(super) struct Access {
     /// const, eq_ref, ref, fulltext, range, index or ALL.
     pub kind: &'static str,
+    /// Names of the partitions that are read, if the table has any.
+    pub partitions: Vec<Str>,
     /// Names of the indexes that could find the rows.
     pub possible: Vec<String>,
     pub key: Option<AccessKey>,
@@ -74,7 +76,7 @@ impl Access {
     pub fn all(rows: Option<u64>, conditions: &[&Expr]) -> Access {
         let share: f64 = conditions.iter().map(|condition| guess(condition)).product();
         let filtered = share.max(1.0 / rows.unwrap_or(1) as f64);
-        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
+        Access { kind: "ALL", partitions: Vec::new(), possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
     }
 }
 
@@ -107,14 +109,17 @@ impl Session {
             Chosen::Scan { index, .. } => index.and_then(|i| alone.access(decided, i)),
         };
         let mut rows = total;
+        let left = self.pruned(table, columns, Expr::and(decided.iter().map(|condition| (*condition).clone())).as_ref())?;
+        let mut partitions = left.partitions_read(0, &[KeyRange::all()]);
         let mut is_empty = false;
         if let Some(found) = &found {
             rows = rows_of(table, Some(found)).round() as u64;
             // The values of other rows are not known.
-            if found.bounds().all(is_fixed)
+            if found.bounds().all(plan::is_fixed)
                 && let Ok(ranges) = plan::key_ranges(found, def, &mut self.state)
             {
                 is_empty = ranges.is_empty();
+                partitions = left.partitions_read(found.index, &ranges);
                 if !found.unique {
                     let counts = ranges.iter().map(|range| table.estimate_range(found.index, range));
                     rows = counts.sum::<Result<u64, MySqlError>>()?;
@@ -129,7 +134,7 @@ impl Session {
         let own = Expr::and(own.into_iter().cloned());
         let share = own.map_or(1.0, |own| plan::selectivity(&own, table, columns, &mut self.state)) * tying.into_iter().map(guess).product::<f64>();
         let (mut kind, whole) = match &found {
-            Some(found) if found.unique && found.ranges.len() == 1 => (if found.bounds().all(is_fixed) { "const" } else { "eq_ref" }, None),
+            Some(found) if found.unique && found.ranges.len() == 1 => (if found.bounds().all(plan::is_fixed) { "const" } else { "eq_ref" }, None),
             Some(found) if found.equalities == found.matched && found.ranges.len() == 1 => ("ref", None),
             Some(_) => ("range", None),
             None => match &chosen {
@@ -169,7 +174,7 @@ impl Session {
         let rows = rows.max(1);
         // At least one row is expected.
         let filtered = share.max(1.0 / rows as f64).min(1.0);
-        Ok(Access { kind, possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
+        Ok(Access { kind, partitions: partitions.unwrap_or_default(), possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
     }
 }
 
@@ -226,7 +231,7 @@ fn named(expr: &Expr, fields: &[Field], outers: &[Vec<Field>]) -> String {
     let field = match &expr.kind {
         ExprKind::Column(index) => fields.get(*index),
         ExprKind::Outer { depth, index } => outers.len().checked_sub(*depth).and_then(|at| outers[at].get(*index)),
-        _ if is_fixed(expr) => return "const".to_owned(),
+        _ if plan::is_fixed(expr) => return "const".to_owned(),
         _ => None,
     };
     match field {
@@ -235,11 +240,4 @@ fn named(expr: &Expr, fields: &[Field], outers: &[Vec<Field>]) -> String {
         Some(field) => format!("{}.{}.{}", field.schema, field.table, field.name),
         None => "func".to_owned(),
     }
-}
-
-/// The same for all rows, those around the block too.
-fn is_fixed(expr: &Expr) -> bool {
-    let mut fixed = true;
-    expr.walk(&mut |e| fixed &= !matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }));
-    fixed
 }

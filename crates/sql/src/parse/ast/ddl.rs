@@ -268,12 +268,85 @@ pub struct CreateTable {
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// Table options.
     pub options: TableOptions,
-    /// PARTITION BY was written: its text.
-    pub partition_by: Option<String>,
+    /// PARTITION BY.
+    pub partition_by: Option<PartitionBy>,
     /// IGNORE or REPLACE before AS SELECT.
     pub select_duplicates: Option<super::LoadDuplicates>,
     /// AS SELECT.
     pub select: Option<Box<Query>>,
+}
+
+/// PARTITION BY.
+#[derive(Debug, Clone)]
+pub struct PartitionBy {
+    /// RANGE, LIST, HASH or KEY, of what.
+    pub method: PartitionMethod,
+    /// PARTITIONS n.
+    pub count: Option<u64>,
+    /// The partitions written one by one.
+    pub partitions: Option<Vec<PartitionDef>>,
+}
+
+/// What decides about a row's partition.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum PartitionMethod {
+    Range(Expr),
+    List(Expr),
+    RangeColumns(Vec<String>),
+    ListColumns(Vec<String>),
+    Hash { expr: Expr, linear: bool },
+    Key { columns: Vec<String>, linear: bool, algorithm: Option<u64> },
+}
+
+/// PARTITION name …
+#[derive(Debug, Clone)]
+pub struct PartitionDef {
+    /// Name.
+    pub name: String,
+    /// VALUES.
+    pub values: PartitionValues,
+    /// COMMENT.
+    pub comment: Option<String>,
+    /// ENGINE.
+    pub engine: Option<String>,
+}
+
+/// VALUES of a partition.
+#[derive(Debug, Clone)]
+pub enum PartitionValues {
+    /// None are written.
+    Unwritten,
+    /// LESS THAN MAXVALUE, without parentheses.
+    LessThanMax,
+    /// LESS THAN (…).
+    LessThan(Vec<PartitionValue>),
+    /// IN (…): values, or tuples of them in parentheses.
+    In(Vec<Vec<PartitionValue>>),
+}
+
+/// A value in VALUES.
+#[derive(Debug, Clone)]
+pub enum PartitionValue {
+    /// MAXVALUE.
+    MaxValue,
+    /// An expression and its text.
+    Expr(ExprText),
+}
+
+/// What ALTER TABLE does with single partitions. Names are `None` for ALL.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum PartitionAction {
+    Add { count: Option<u64>, partitions: Vec<PartitionDef> },
+    Drop(Vec<String>),
+    Coalesce(u64),
+    Reorganize { names: Vec<String>, into: Vec<PartitionDef> },
+    Truncate(Option<Vec<String>>),
+    Rebuild(Option<Vec<String>>),
+    Exchange { partition: String, table: ObjectName, validate: bool },
+    /// ANALYZE, CHECK, OPTIMIZE or REPAIR, in capitals.
+    Maintain { what: &'static str, names: Option<Vec<String>> },
 }
 
 /// DROP TABLE and DROP VIEW.
@@ -367,6 +440,10 @@ pub enum AlterAction {
     Force,
     /// DISABLE KEYS, ENABLE KEYS.
     EnableKeys,
+    PartitionBy(Box<PartitionBy>),
+    RemovePartitioning,
+    /// The only action of its statement.
+    Partitions(PartitionAction),
 }
 
 /// ALTER TABLE. ALGORITHM, LOCK and VALIDATION are checked and dropped.

@@ -116,6 +116,8 @@ pub struct LoadData {
     pub duplicates: LoadDuplicates,
     /// The target.
     pub table: ObjectName,
+    /// PARTITION (…).
+    pub partitions: Vec<String>,
     /// CHARACTER SET.
     pub charset: Option<String>,
     /// FIELDS and LINES.

@@ -26,6 +26,7 @@ mod optimize;
 mod patterns;
 mod parallel;
 mod parallel_insert;
+mod partitions;
 mod prepared;
 mod privileges;
 mod functions;

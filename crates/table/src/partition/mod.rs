@@ -151,6 +151,9 @@ impl Partitioning {
         if !def.foreign_keys.is_empty() {
             return Err(highkey_types::errors::foreign_key_on_partitioned());
         }
+        if def.indexes.iter().any(|index| index.kind == IndexKind::FullText) {
+            return Err(highkey_types::errors::table_cant_handle_ft());
+        }
         Ok(())
     }
 }

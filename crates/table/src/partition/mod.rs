@@ -130,7 +130,7 @@ impl Partitioning {
         }
     }
 
-    /// The definition is one that a table can have: the columns are there, in every unique key, and no foreign key is. Errors 1054, 1488, 1503, 1506.
+    /// The definition is one that a table can have: the columns are there, in every unique key, and no foreign key or FULLTEXT index is. Errors 1054, 1214, 1488, 1503, 1506.
     pub(crate) fn check(&self, def: &TableDef) -> Result<(), MySqlError> {
         let columns = self.columns(def);
         for name in &columns {

@@ -159,13 +159,36 @@ async fn record(url: &str, script: &Path) -> Result<()> {
     let mut connection = connect(url, "golden").await?;
     let mut out = format!("# Recorded by `highkey-sim golden record` from {}.\n", version(&mut connection).await?);
     for sql in statements(&std::fs::read_to_string(script)?) {
-        let answer = ask(&mut connection, &sql, Protocol::Text).await?;
+        let mut answer = ask(&mut connection, &sql, Protocol::Text).await?;
+        if let Answer::Rows(rows) = &mut answer
+            && sql.starts_with("SHOW CREATE TABLE")
+        {
+            rows.iter_mut().for_each(|row| *row = without_widths(row));
+        }
         write_case(&mut out, &sql, &answer);
     }
     let target = script.with_extension("slt");
     std::fs::write(&target, out)?;
     println!("{}", target.display());
     Ok(())
+}
+
+/// A row of SHOW CREATE TABLE as MySQL writes it from 8.0.19 on: integers have no display width, but for TINYINT(1) and ZEROFILL.
+fn without_widths(row: &str) -> String {
+    let Some((name, hex)) = row.split_once("\t0x") else { return row.into() };
+    let bytes: Vec<u8> = (0..hex.len()).step_by(2).filter_map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let mut parts = text.split("int(");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let keeps = out.ends_with("tiny") && part.starts_with("1)") || part.split([',', '\n']).next().is_some_and(|rest| rest.contains("zerofill"));
+        match part.split_once(')') {
+            Some((width, rest)) if !keeps && width.bytes().all(|b| b.is_ascii_digit()) => out.extend(["int", rest]),
+            _ => out.extend(["int(", part]),
+        }
+    }
+    let hex: String = out.bytes().map(|b| format!("{b:02X}")).collect();
+    format!("{name}\t0x{hex}")
 }
 
 pub async fn version(connection: &mut Conn) -> Result<String> {

@@ -10,7 +10,7 @@ use crate::def::IndexKind;
 use crate::index;
 use crate::row::Row;
 use crate::table::{Table, granted};
-use crate::transaction::{Scratch, Transaction};
+use crate::transaction::{Scratch, StatementSavepoint, Transaction};
 
 /// What a duplicate key does to an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +211,8 @@ impl Table {
                 break;
             }
             txn.breathe(1).await?;
+            // Of a row that takes the place of others and then cannot go in nothing stays.
+            let mut before_row: Option<StatementSavepoint> = None;
             loop {
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
@@ -224,7 +226,11 @@ impl Table {
                         report.orphan = Some((position, orphan));
                         return Ok(report);
                     }
-                    outcome => outcome?,
+                    Err(e) => {
+                        before_row.map_or(Ok(()), |before| txn.rollback_to_statement(&before))?;
+                        return Err(e);
+                    }
+                    Ok(outcome) => outcome,
                 };
                 let Some(conflict) = outcome else {
                     report.inserted += 1;
@@ -251,7 +257,11 @@ impl Table {
                                 report.inserted += 1;
                                 break;
                             }
-                            self.delete(txn, &existing).await?;
+                            let before = before_row.get_or_insert_with(|| txn.statement_savepoint());
+                            if let Err(e) = self.delete(txn, &existing).await {
+                                txn.rollback_to_statement(before)?;
+                                return Err(e);
+                            }
                             report.replaced += 1;
                         }
                     }

@@ -284,7 +284,7 @@ impl Printer<'_> {
                         items.push((text, column.column.to_string()));
                     }
                 }
-                SelectItem::Expr { expr, name } => {
+                SelectItem::Expr { expr, name, .. } => {
                     let text = self.apart(|p| p.expr(expr))?;
                     let unnamable = self.blocks.is_none() && (name.chars().count() > NAME_CHARS || name.ends_with(char::is_whitespace) || name.is_empty());
                     let name = if unnamable { format!("Name_exp_{}", items.len() + 1) } else { name.trim_start().to_owned() };

@@ -243,6 +243,7 @@ impl Parser<'_> {
         let expr = self.expr()?;
         let end = self.previous_end();
         let alias = self.alias(true)?;
+        let aliased = alias.is_some();
         let name = match (&alias, &expr.kind) {
             (Some(alias), _) => alias.clone(),
             (None, ExprKind::Column(column)) => column.column.clone(),
@@ -252,7 +253,7 @@ impl Parser<'_> {
             (None, ExprKind::Literal(_)) => self.sql[expr.span.start..expr.span.end].to_string(),
             (None, _) => self.sql[start..end].to_string(),
         };
-        Ok(SelectItem::Expr { expr, name })
+        Ok(SelectItem::Expr { expr, name, aliased })
     }
 
     /// `expr [ASC|DESC], …`.

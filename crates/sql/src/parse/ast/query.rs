@@ -110,8 +110,8 @@ pub enum SelectItem {
     Star { at: usize },
     /// `[schema.]table.*`, at a byte of the text.
     QualifiedStar { name: ObjectName, at: usize },
-    /// An expression. `name` is the result column's name: the alias, else what MySQL makes of the source text.
-    Expr { expr: Expr, name: String },
+    /// An expression. `name` is the result column's name: the alias, else what MySQL makes of the source text. `aliased`: it is the alias.
+    Expr { expr: Expr, name: String, aliased: bool },
 }
 
 /// An element of FROM.

@@ -1,6 +1,6 @@
 //! Stored functions, as far as golden answers cannot show it: KILL, the account that they run as, privileges, the binary log, threads.
 
-use super::{Server, table};
+use super::{Client, Server, table};
 
 #[tokio::test]
 async fn rights_are_the_definers_or_the_invokers() {
@@ -204,15 +204,7 @@ async fn kill_ends_a_function_that_changes_tables() {
     let endless = "DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; INSERT INTO log (t) VALUES ('x'); WHILE TRUE DO SET @i = 1; END WHILE; RETURN 1;";
     client.ok(&format!("CREATE FUNCTION f(x INT) RETURNS INT BEGIN {endless} END")).await;
     for sql in ["SELECT f(a) FROM t", "DO f(1)", "INSERT INTO seq VALUES ('b', f(2))"] {
-        let process = client.session.process().clone();
-        let killer = tokio::spawn(async move {
-            while process.snapshot().command != "Query" {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            process.interrupt(Interruption::Query);
-        });
-        assert_eq!(client.error(sql).await.0, 1317, "{sql}");
-        killer.await.unwrap();
+        assert_eq!(client.error_when_killed(sql).await.0, 1317, "{sql}");
     }
     assert_eq!(client.value("SELECT COUNT(*) FROM log").await, "0");
     // Queries are timed, but for those that change something.
@@ -253,7 +245,7 @@ async fn functions_change_tables_as_their_definer() {
     root.ok("CREATE FUNCTION own() RETURNS INT SQL SECURITY INVOKER BEGIN INSERT INTO log (t) VALUES ('own'); RETURN 1; END").await;
     root.ok("CREATE USER u@localhost").await;
     root.ok("GRANT EXECUTE ON d.* TO u@localhost").await;
-    let mut client = user(&server).await;
+    let mut client = server.connect_as("u");
     assert_eq!(client.value("SELECT d.nx()").await, "1");
     assert_eq!(client.error("SELECT d.own()").await.0, 1142);
     client.ok("SET @x = d.nx()").await;

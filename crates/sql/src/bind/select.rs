@@ -380,7 +380,7 @@ impl Binder<'_> {
                     self.result_name = matches!(expr.kind, Ast::Function(_)).then(|| Str::from(name.as_str()));
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
                     let field = match (&expr.kind, bound.as_column()) {
-                        (Ast::Column(column), Some(index)) => {
+                        (Ast::Column(_), Some(index)) => {
                             let source = self.scope().from.fields[index].clone();
                             let defined = !aliased && *source.name != **name && self.is_named_as_defined(from, index);
                             let name = if defined { source.name.clone() } else { Str::from(name.as_str()) };

@@ -186,3 +186,9 @@ UNLOCK TABLES;
 LOCK TABLES t READ, log WRITE;
 SELECT lg('x') > 0;
 UNLOCK TABLES;
+# Each operand is asked once, and each row of a join.
+DELETE FROM log;
+SELECT CASE WHEN lg('k1') < 0 THEN lg('k2') ELSE 0 END, NULLIF(lg('k3') * 0, 5), lg('k4') IN (lg('k5') * 0, lg('k6') * 0, -1), IF(lg('k7') IS NULL, lg('k8'), 1);
+SELECT a FROM t JOIN (SELECT 1 AS x UNION SELECT 2) j ON a = x WHERE lg(CONCAT('k', a)) > 0 ORDER BY a;
+SELECT a FROM t WHERE CASE WHEN lg(CONCAT('m', a)) > 0 THEN NULLIF(a, 2) END ORDER BY a;
+SELECT t, COUNT(*) FROM log GROUP BY t ORDER BY t;

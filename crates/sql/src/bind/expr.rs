@@ -68,7 +68,7 @@ impl Binder<'_> {
                 })
             }
             Ast::Between { expr, low, high, negated } => self.comparing(expr, |binder| binder.between(expr, low, high, *negated)),
-            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Ast::InList { expr, list, negated } => self.comparing(expr, |binder| binder.in_list(expr, list, *negated)),
             Ast::InQuery { expr, query, negated } => self.in_query(expr, query, *negated),
             Ast::Like { expr, pattern, escape, negated } => self.like(expr, pattern, escape.as_deref(), *negated),
             Ast::Regexp { expr, pattern, negated } => {

@@ -65,6 +65,7 @@ impl Session {
                 inserter.target.check_generated(*column, value)?;
             }
             if inserter.on_duplicate.iter().any(|(_, v)| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
+                inserter.target.calls = inserter.on_duplicate.iter().filter_map(|(_, v)| v.expr()).any(Expr::calls_session);
                 let mut assigned = std::mem::take(&mut inserter.on_duplicate);
                 Box::pin(self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect())).await?;
                 if assigned.iter().filter_map(|(_, v)| v.expr()).any(has_correlated_subquery) {

@@ -666,6 +666,7 @@ impl Running {
     pub fn finish_keeping_warnings(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        drop(self.calls);
         state.process.queries().end();
         let copy = self.eval.lock();
         state.user_vars.clone_from(&copy.user_vars);

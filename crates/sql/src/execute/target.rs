@@ -19,13 +19,15 @@ pub struct Target {
     pub check: Option<Arc<ViewCheck>>,
     /// What runs with its rows, where a statement of a session changes them.
     pub(crate) triggers: Option<Arc<TableTriggers>>,
+    /// What is assigned to a row that is there calls functions which the session runs: the row may not be as it was found.
+    pub(crate) calls: bool,
     rules: RowRules,
 }
 
 impl Target {
     pub fn new(table: &Arc<Table>, state: &SessionState) -> Result<Target, MySqlError> {
         let exprs = state.instance.exprs().get(table.def(), state)?;
-        Ok(Target { table: table.clone(), check: None, triggers: None, rules: RowRules::new(table.def().clone(), exprs) })
+        Ok(Target { table: table.clone(), check: None, triggers: None, calls: false, rules: RowRules::new(table.def().clone(), exprs) })
     }
 
     /// The table as it is written through a view with this CHECK OPTION.

@@ -21,7 +21,7 @@ impl Session {
         }
     }
 
-    /// The row as it is behind BEFORE triggers: what they have done to other tables may have changed it by foreign keys' actions.
+    /// The row as it is behind BEFORE triggers, and functions: what they have done to other tables may have changed it by foreign keys' actions.
     async fn row_behind(&mut self, target: &Target, row: &Row) -> Result<Option<Row>, Failure> {
         if target.table.def().foreign_keys.is_empty() {
             return Ok(Some(row.clone()));
@@ -76,19 +76,26 @@ impl Session {
         self.state.check_strict()?;
         let mut written = Written::Same;
         if new.iter().zip(stored).any(|(new, old)| !is_same(new, old)) {
-            let Some(row) = self.row_behind(target, row).await? else { return Ok(Written::Ignored) };
-            let mut values = new.clone();
-            if !target.table.def().foreign_keys.is_empty() {
-                // What those actions have done stays in the columns that this statement leaves as they were.
-                let left = row.values().into_iter().enumerate().filter(|(column, _)| is_same(&new[*column], &stored[*column]));
-                left.for_each(|(column, now)| values[column] = now);
-            }
-            written = self.update_plainly(target, &row, values, ignore).await?;
+            written = self.update_row_behind(target, row, stored, new.clone(), ignore).await?;
         }
         if !matches!(written, Written::Ignored) {
             self.run_triggers(target, (TriggerEvent::Update, TriggerTime::After), stored, &mut new).await?;
         }
         Ok(written)
+    }
+
+    /// The row that `stored` was, as it is behind such bodies, becomes the new one. What foreign keys' actions have done stays in the columns that this statement
+    /// leaves as they were; a row that they have deleted is left out.
+    pub(super) async fn update_row_behind(&mut self, target: &Target, row: &Row, stored: &[Value], mut new: Vec<Value>, ignore: bool) -> Result<Written, Failure> {
+        let Some(row) = self.row_behind(target, row).await? else { return Ok(Written::Ignored) };
+        if !target.table.def().foreign_keys.is_empty() {
+            for (column, now) in row.values().into_iter().enumerate() {
+                if is_same(&new[column], &stored[column]) {
+                    new[column] = now;
+                }
+            }
+        }
+        self.update_plainly(target, &row, new, ignore).await
     }
 
     pub(super) async fn insert_values_by_row(&mut self, inserter: &mut Inserter, rows: &[Vec<RowValue>]) -> Result<(), Failure> {

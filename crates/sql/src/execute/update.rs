@@ -292,6 +292,9 @@ impl Session {
         if !target.check_constraints(&mut self.state, &new, ignore)? {
             return Ok(Written::Ignored);
         }
+        if target.calls {
+            return Box::pin(self.update_row_behind(target, row, stored, new, ignore)).await;
+        }
         self.update_plainly(target, row, new, ignore).await
     }
 
@@ -323,6 +326,7 @@ impl Session {
     async fn update_through_query(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
         let mut target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
         target.triggers = self.table_triggers(&single.table);
+        target.calls = single.assignments.iter().filter_map(|(_, value)| value.expr()).any(Expr::calls_session_anywhere);
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
@@ -378,6 +382,7 @@ impl Session {
         lock_targets(&mut query.rel, &multi.targets);
         query.locking = true;
         self.share_reads(&mut query);
+        let calls = query.rel.calls_session();
         // A row that several others match is updated by the first of them; what the others would give need not be right.
         let late = Late::of_update(&mut query.rel, &multi.targets, &self.state);
         let mut rows = self.rows_of(&query).await?;
@@ -386,6 +391,7 @@ impl Session {
         for (n, update) in multi.targets.iter().enumerate() {
             let mut target = Target::new(&update.table, &self.state)?;
             target.triggers = self.table_triggers(&update.table);
+            target.calls = calls;
             let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             for i in 0..rows.len() {

@@ -38,9 +38,18 @@ impl Session {
         cx
     }
 
+    /// The account that ALTER USER means: CURRENT_USER() is the one with the connection's own password.
+    fn altered_account(&self, name: &UserName) -> (String, String) {
+        if name.current { self.password_account() } else { self.account_name(name) }
+    }
+
+    fn password_account(&self) -> (String, String) {
+        let (user, host) = self.state.client.password_account();
+        (user.to_owned(), host.to_owned())
+    }
+
     fn is_own(&self, user: &str, host: &str) -> bool {
-        let client = &self.state.client;
-        (user, host) == (client.account_user.as_str(), client.account_host.as_str())
+        (user, host) == self.state.client.password_account()
     }
 
     /// Error 1820 if the account's password has expired and the statement does not change it. SET passes, which clients send first.
@@ -48,14 +57,11 @@ impl Session {
         if !self.must_change_password() {
             return Ok(());
         }
-        let is_own = |name: &UserName| {
-            let (user, host) = self.account_name(name);
-            self.is_own(&user, &host)
-        };
+        let is_own = |(user, host): (String, String)| self.is_own(&user, &host);
         let passes = match statement {
             Statement::Set(_) => true,
-            Statement::SetPassword { user, .. } => user.as_ref().is_none_or(is_own),
-            Statement::AlterUser { users, .. } => users.iter().all(|spec| is_own(&spec.name) && (spec.password.is_some() || spec.hash.is_some())),
+            Statement::SetPassword { user, .. } => user.as_ref().is_none_or(|name| is_own(self.account_name(name))),
+            Statement::AlterUser { users, .. } => users.iter().all(|spec| is_own(self.altered_account(&spec.name)) && (spec.password.is_some() || spec.hash.is_some())),
             _ => false,
         };
         if passes { Ok(()) } else { Err(errors::must_change_password()) }
@@ -110,7 +116,7 @@ impl Session {
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for spec in users {
-            let (user, host) = self.account_name(&spec.name);
+            let (user, host) = self.altered_account(&spec.name);
             let Some(existing) = self.find_account(&user, &host) else {
                 if if_exists {
                     self.state.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
@@ -217,8 +223,7 @@ impl Session {
     }
 
     pub(crate) async fn set_password(&mut self, user: Option<&UserName>, password: &str) -> Result<Outcome, Failure> {
-        let own = UserName { current: true, user: String::new(), host: String::new() };
-        let (user, host) = self.account_name(user.unwrap_or(&own));
+        let (user, host) = user.map_or_else(|| self.password_account(), |name| self.account_name(name));
         if self.find_account(&user, &host).is_none() {
             return Err(error::err(1133, "Can't find any matching row in the user table").into());
         }

@@ -199,6 +199,13 @@ impl Expr {
         calls
     }
 
+    /// The same of what is in its subqueries, too.
+    pub fn calls_session_anywhere(&self) -> bool {
+        let mut calls = false;
+        self.walk(&mut |e| calls |= e.calls_session_itself() || matches!(&e.kind, ExprKind::Subquery(subquery) if subquery.plan.calls_session()));
+        calls
+    }
+
     /// There is a subquery in it, or a function that runs queries.
     pub fn has_subquery(&self) -> bool {
         let mut found = false;

@@ -39,6 +39,13 @@ impl SessionState {
         name.current || (name.user == self.client.account_user && name.host.eq_ignore_ascii_case(&self.client.account_host))
     }
 
+    /// The account's password is the client's own.
+    fn has_own_password(&self, name: &UserName) -> bool {
+        let (user, host) = self.client.password_account();
+        let (named_user, named_host) = if name.current { (&self.client.account_user, &self.client.account_host) } else { (&name.user, &name.host) };
+        named_user == user && named_host.eq_ignore_ascii_case(host)
+    }
+
     /// Error 1227 for a definer that is somebody else.
     fn check_definer(&self, access: &Access, definer: Option<&UserName>) -> Result<(), MySqlError> {
         if definer.is_none_or(|definer| self.is_own(definer)) { Ok(()) } else { access.check_dynamic("SET_USER_ID") }
@@ -208,7 +215,9 @@ impl Session {
             Statement::DropDatabase { name, .. } => access.check_schema(Privileges::DROP, name),
             Statement::AlterUser { users, options, .. } => {
                 let plain = options.account_lock.is_none() && !options.password_expire && options.require.is_empty() && options.other.is_empty();
-                let own_password = |spec: &crate::parse::ast::UserSpec| state.is_own(&spec.name) && spec.plugin.is_none() && (spec.password.is_some() || spec.hash.is_some());
+                let own_password = |spec: &crate::parse::ast::UserSpec| {
+                    (spec.name.current || state.has_own_password(&spec.name)) && spec.plugin.is_none() && (spec.password.is_some() || spec.hash.is_some())
+                };
                 if plain && users.iter().all(own_password) { Ok(()) } else { create_user() }
             }
             Statement::CreateUser { .. } | Statement::DropUser { .. } | Statement::RenameUser(_) => create_user(),
@@ -216,7 +225,7 @@ impl Session {
             Statement::DropRole { .. } => access.check_global(Privileges::CREATE_USER.and(Privileges::DROP_ROLE), "CREATE USER, DROP ROLE"),
             Statement::SetDefaultRole { users, .. } if users.iter().all(|user| state.is_own(user)) => Ok(()),
             Statement::SetDefaultRole { .. } => create_user(),
-            Statement::SetPassword { user: Some(user), .. } if !state.is_own(user) => {
+            Statement::SetPassword { user: Some(user), .. } if !state.has_own_password(user) => {
                 if access.global().has(Privileges::CREATE_USER) { Ok(()) } else { access.check_schema(Privileges::UPDATE, "mysql") }
             }
             Statement::CreateRoutine(create) => {

@@ -116,6 +116,13 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
+    /// User and host of the account whose password is the client's own, to change without privileges: as in MySQL that of whoever has logged in under the name, not of
+    /// the account that it acts as by PROXY.
+    pub(crate) fn password_account(&self) -> (&str, &str) {
+        let user = if self.proxy_user.is_some() { &self.user } else { &self.account_user };
+        (user, &self.account_host)
+    }
+
     /// As performance_schema names it; `None` where there is no client.
     fn connection_type(&self) -> Option<&'static str> {
         match (&self.tls_cipher, &*self.client_address) {

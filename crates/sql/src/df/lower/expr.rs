@@ -8,6 +8,7 @@ use datafusion::logical_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{Expr as DfExpr, Operator, ScalarUDF, binary_expr, lit};
 use highkey_types::{Collation, ColumnType, TypeKind, Value};
 
+use super::guard::holds_subquery;
 use super::{Lowerer, Scope};
 use crate::df::kernel::{Arithmetic, DatePart, Kernel, KernelFunction};
 use crate::df::repr::{DECIMAL128_DIGITS, Repr, scalar};
@@ -81,6 +82,8 @@ impl Lowerer {
                 Ok(literal(constant))
             }
             kind if kind.is_predicate() && Repr::of(&expr.ty.ty) == Repr::Int => Ok(truth_as_int(self.condition(expr, scope)?)),
+            // DataFusion tries what a WHEN comes to while it plans, which must do nothing.
+            ExprKind::Case { .. } if !expr.is_repeatable() && !holds_subquery(expr) => self.wrapped(expr, scope, false),
             ExprKind::Case { branches, otherwise } => {
                 let when_then = branches
                     .iter()

@@ -108,7 +108,7 @@ fn calls_stored(expr: &Expr) -> bool {
     calls
 }
 
-fn holds_subquery(expr: &Expr) -> bool {
+pub(super) fn holds_subquery(expr: &Expr) -> bool {
     let mut holds = false;
     expr.walk(&mut |e| holds |= matches!(e.kind, ExprKind::Subquery(_)));
     holds

@@ -18,9 +18,10 @@ mod window;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::logical_plan::{Filter, Projection, Sort as SortPlan};
-use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 use highkey_types::Value;
 
@@ -172,7 +173,27 @@ impl Lowerer {
     }
 
     pub fn where_true(&self, plan: LogicalPlan, condition: DfExpr) -> Result<LogicalPlan> {
+        if self.shared.calls_session && condition.is_volatile() && plan.exists(|node| Ok(matches!(node, LogicalPlan::Join(_))))? {
+            return self.where_called(plan, condition);
+        }
         Ok(LogicalPlan::Filter(Filter::try_new(condition, Arc::new(plan))?))
+    }
+
+    /// The same of a condition that calls functions, over a join. DataFusion asks either side of that for what is asked of the other, by the columns that are equal,
+    /// which would call them twice: the condition is a column first, which it leaves where it is.
+    fn where_called(&self, plan: LogicalPlan, condition: DfExpr) -> Result<LogicalPlan> {
+        let (calls, steady): (Vec<DfExpr>, Vec<DfExpr>) = split_conjunction_owned(condition).into_iter().partition(DfExpr::is_volatile);
+        let mut plan = plan;
+        if let Some(steady) = conjunction(steady) {
+            plan = LogicalPlan::Filter(Filter::try_new(steady, Arc::new(plan))?);
+        }
+        let Some(calls) = conjunction(calls) else { return Ok(plan) };
+        let mut computed = Projecting::default();
+        for column in plan.schema().columns() {
+            computed.push(self, DfExpr::Column(column), "");
+        }
+        let asked = computed.push(self, calls, "asked");
+        Ok(LogicalPlan::Filter(Filter::try_new(asked, Arc::new(computed.over(plan)?))?))
     }
 
     fn project(&self, rel: &Rel, input: &Rel, exprs: &[Expr], hints: &[Expr]) -> Result<Lowered> {

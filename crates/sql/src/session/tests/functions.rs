@@ -196,6 +196,30 @@ async fn what_a_function_changed_goes_with_its_statement() {
     assert_eq!(b.value("SELECT id FROM seq").await, "1");
 }
 
+/// MySQL 8.0.12 changes the row as it was found, and leaves its index corrupt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_a_function_has_changed_by_a_foreign_key_is_looked_up_again() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    for sql in [
+        "CREATE TABLE parent (id INT PRIMARY KEY)",
+        "CREATE TABLE child (id INT PRIMARY KEY, pid INT, b INT, KEY k (pid), FOREIGN KEY (pid) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE)",
+        "CREATE FUNCTION gone(x INT) RETURNS INT BEGIN DELETE FROM parent WHERE id = x; RETURN 99; END",
+        "CREATE FUNCTION moved(x INT) RETURNS INT BEGIN UPDATE parent SET id = id + 10 WHERE id = x; RETURN 99; END",
+        "INSERT INTO parent VALUES (1), (2), (3), (4)",
+        "INSERT INTO child VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 4, 40)",
+        "UPDATE child SET b = gone(pid) WHERE id = 1",
+        "UPDATE child SET b = moved(pid) WHERE id = 2",
+        "INSERT INTO child VALUES (3, 3, 0) ON DUPLICATE KEY UPDATE b = moved(3)",
+        "INSERT INTO child VALUES (4, 4, 0) ON DUPLICATE KEY UPDATE b = gone(4)",
+    ] {
+        client.ok(sql).await;
+    }
+    assert_eq!(client.rows("SELECT * FROM child ORDER BY id").await, table("2 12 99|3 13 99"));
+    assert_eq!(client.rows("SELECT id FROM child FORCE INDEX (k) WHERE pid > 0 ORDER BY pid").await, table("2|3"));
+    assert_eq!(client.rows("CHECK TABLE child").await[0][3], "OK");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_ends_a_function_that_changes_tables() {
     let server = Server::new();

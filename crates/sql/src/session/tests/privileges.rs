@@ -546,4 +546,17 @@ async fn logins_act_as_other_accounts_by_proxy() {
     let mut c = Client { session: Session::new(server.instance.clone(), client) };
     assert_eq!(c.rows("SELECT USER(), CURRENT_USER(), @@proxy_user").await, table("prox@localhost zzz@% 'prox'@'%'"));
     assert_eq!(c.value("SHOW GRANTS").await, "GRANT USAGE ON *.* TO `zzz`@`%`");
+    // The password is that of the login.
+    let hash = |user: &str| server.instance.account(user, "10.0.0.2").unwrap().authentication_string;
+    let (mut before, zzz) = (hash("prox"), hash("zzz"));
+    for sql in ["SET PASSWORD = 'a'", "ALTER USER CURRENT_USER() IDENTIFIED BY 'b'", "ALTER USER prox IDENTIFIED BY 'c'", "SET PASSWORD FOR prox = 'd'"] {
+        c.ok(sql).await;
+        assert_ne!(hash("prox"), before, "{sql}");
+        assert_eq!(hash("zzz"), zzz, "{sql}");
+        before = hash("prox");
+    }
+    for sql in ["SET PASSWORD FOR zzz = 'e'", "SET PASSWORD FOR CURRENT_USER() = 'e'"] {
+        assert_eq!(c.error(sql).await.0, 1044, "{sql}");
+    }
+    assert_eq!(c.error("ALTER USER zzz IDENTIFIED BY 'e'").await.0, 1227);
 }

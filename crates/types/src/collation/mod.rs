@@ -188,6 +188,11 @@ impl Collation {
         }
     }
 
+    /// False if the beginnings of two texts may come in another order than the texts: an accent at the start counts less than a letter behind it.
+    pub fn orders_prefixes(&self) -> bool {
+        !matches!(self.rule, Rule::Levels(_))
+    }
+
     /// A hash that is equal for equal texts.
     pub fn hash_text(&self, text: &[u8]) -> u64 {
         if let Rule::Bytes = self.rule {

@@ -321,6 +321,7 @@ impl Collation {
     /// collation is unchanged.
     pub fn upper(&self, text: &str) -> String {
         match self.charset.single_byte() {
+            Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_uppercase(),
             Some(table) => text.chars().map(|c| table.upper(c)).collect(),
             None if self.is_turkish() && text.contains('i') => self.upper(&text.replace('i', "İ")),
             None => self.map_case(text, str::to_ascii_uppercase, |c| {
@@ -333,6 +334,7 @@ impl Collation {
     /// LOWER(), as [`upper`](Collation::upper).
     pub fn lower(&self, text: &str) -> String {
         match self.charset.single_byte() {
+            Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_lowercase(),
             Some(table) => text.chars().map(|c| table.lower(c)).collect(),
             None if self.is_turkish() && text.contains('I') => self.lower(&text.replace('I', "ı")),
             None => self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next()),

@@ -209,7 +209,10 @@ impl Collation {
     pub fn weight_string(&self, text: &[u8]) -> Vec<u8> {
         match self.rule {
             Rule::Bytes => text.to_vec(),
-            Rule::CodePoints => chars(text).flat_map(|c| c.to_be_bytes()[1..].to_vec()).collect(),
+            Rule::CodePoints => {
+                let unused = if matches!(self.charset, Charset::Utf8mb3 | Charset::Ucs2) { 2 } else { 1 };
+                chars(text).flat_map(|c| c.to_be_bytes().into_iter().skip(unused)).collect()
+            }
             Rule::SingleByte(weights) => self.single_bytes(text).map(|c| weights[usize::from(c)]).collect(),
             Rule::Unicode(weights) => unicode_weight_string(weights, text),
             Rule::Levels(levels) => levels.iter().map(|weights| unicode_weight_string(weights, text)).collect::<Vec<_>>().join(&[0, 0][..]),

@@ -171,8 +171,15 @@ impl Evaluation<'_, '_> {
             texts.extend(self.document.below(hit.node).filter(is_text));
         }
         texts.sort_unstable();
-        let texts: Vec<&str> = texts.into_iter().map(|node| self.document.nodes[node].text).filter(|text| !text.is_empty()).collect();
-        texts.join(" ")
+        let mut joined = String::new();
+        for node in texts {
+            // Not before the first that is not empty.
+            if !joined.is_empty() {
+                joined.push(' ');
+            }
+            joined.push_str(self.document.nodes[node].text);
+        }
+        joined
     }
 
     /// Nodes are true if there is exactly one. `None` is NULL.

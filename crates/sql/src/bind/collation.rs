@@ -7,14 +7,22 @@ use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
 
 type Derived = (&'static Collation, Coercibility);
 
+/// Of two character sets of Unicode the one that holds the other to MySQL. Those that are level do not meet.
+fn height(charset: Charset) -> u8 {
+    match charset {
+        Charset::Utf32 => 2,
+        Charset::Utf8mb4 => 1,
+        _ => 0,
+    }
+}
+
 /// `left` can hold what `right` holds without loss of meaning.
-fn is_superset(left: Derived, right: Derived, right_is_ascii: bool) -> bool {
+fn is_superset(left: Derived, left_is_ascii: bool, right: Derived, right_is_ascii: bool) -> bool {
     let stronger = left.1 < right.1;
     let same = left.1 == right.1;
     let (holder, held) = (left.0.charset, right.0.charset);
-    let holds_more = !held.is_unicode() || holder.max_bytes() > held.max_bytes() && holder.min_bytes() == held.min_bytes();
-    let unicode = holder.is_unicode() && (stronger || (same && holds_more));
-    unicode || (right_is_ascii && (stronger || same))
+    let unicode = holder.is_unicode() && (stronger || (same && (!held.is_unicode() || height(holder) > height(held))));
+    unicode || (right_is_ascii && (stronger || (same && !left_is_ascii)))
 }
 
 fn merge(a: Derived, a_ascii: bool, b: Derived, b_ascii: bool) -> Option<Derived> {
@@ -25,10 +33,10 @@ fn merge(a: Derived, a_ascii: bool, b: Derived, b_ascii: bool) -> Option<Derived
         if b.0.charset == Charset::Binary {
             return Some(if b.1 <= a.1 { b } else { a });
         }
-        if is_superset(a, b, b_ascii) {
+        if is_superset(a, a_ascii, b, b_ascii) {
             return Some(a);
         }
-        if is_superset(b, a, a_ascii) {
+        if is_superset(b, b_ascii, a, a_ascii) {
             return Some(b);
         }
         if a.1 < b.1 && b.1 >= Coercibility::SystemConstant {

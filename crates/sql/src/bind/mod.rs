@@ -40,6 +40,7 @@ pub use view::BoundView;
 pub(crate) use call::is_native_function;
 pub(crate) use literal::param_type;
 pub(crate) use view::root;
+pub(crate) use types::members;
 pub use types::resolve_type;
 
 use highkey_table::{ColumnDef, TableDef};

@@ -159,12 +159,14 @@ fn fsp(n: u32, column: &str) -> Result<u8> {
     Ok(n as u8)
 }
 
-fn members(names: &[String], column: &str, most: usize, collation: &'static Collation, kind: &str) -> Result<std::sync::Arc<[Str]>> {
+/// The members of an ENUM or SET in the column's collation.
+pub(crate) fn members<S: AsRef<str>>(names: &[S], column: &str, most: usize, collation: &'static Collation, kind: &str) -> Result<std::sync::Arc<[Str]>> {
     if names.len() > most {
         return Err(MySqlError::with_message(1097, format!("Too many strings for column {column} and SET")));
     }
+    let held = |c: char| if collation.charset.can_encode(c) { c } else { '?' };
     // Trailing spaces do not count in members.
-    let names: Vec<Str> = names.iter().map(|n| Str::from(n.trim_end_matches(' '))).collect();
+    let names: Vec<Str> = names.iter().map(|n| Str::from(n.as_ref().trim_end_matches(' ').chars().map(held).collect::<String>())).collect();
     for (i, name) in names.iter().enumerate() {
         if kind == "SET" && name.contains(',') {
             return Err(MySqlError::with_message(1367, format!("Illegal set '{name}' value found during parsing")));

@@ -14,6 +14,7 @@ use super::ddl::{blocking_ddl, done};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
 use super::collation::collation_of;
 use super::{Failure, Outcome, partitions, table_spec};
+use crate::bind::members;
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
 use crate::session::{ResultSink, Session, SessionState, error, error::err};
@@ -165,6 +166,11 @@ impl Session {
                             column.def.ty.kind = longer_text(&column.def.ty.kind);
                         }
                         column.def.ty.collation = collation;
+                        column.def.ty.kind = match &column.def.ty.kind {
+                            TypeKind::Enum(names) => TypeKind::Enum(members(names, &column.def.name, names.len(), collation, "ENUM")?),
+                            TypeKind::Set(names) => TypeKind::Set(members(names, &column.def.name, names.len(), collation, "SET")?),
+                            kind => kind.clone(),
+                        };
                         if collation.charset == Charset::Binary {
                             column.def.ty = binary_twin(&column.def.ty);
                         }

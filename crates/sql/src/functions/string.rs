@@ -156,7 +156,9 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             let chars = Chars::of(&args[0], binary);
             let (position, length) = (to_i64(&args[1], cx).unwrap_or(0), to_i64(&args[2], cx).unwrap_or(0));
             let total = chars.len() as i64;
-            if position < 1 || position > total {
+            // MySQL compares the position with the number of bytes, too: it may be behind the last character if there are more of them.
+            let last = if encoded(&args[0], types.result).len() > chars.len() { total + 1 } else { total };
+            if position < 1 || position > last {
                 return Ok(args[0].clone());
             }
             let start = position as usize - 1;
@@ -234,10 +236,10 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             Chars::Text(c) => Value::from(c.into_iter().rev().collect::<String>()),
             Chars::Bytes(b) => Value::Bytes(b.into_iter().rev().collect()),
         },
-        F::Soundex => Value::from(soundex(&text(0))),
+        F::Soundex => Value::from(soundex(&text(0), types.arg(0).ty.charset())),
         F::LoadFile => cx.load_file(&text(0)).map_or(Value::Null, Value::Bytes),
         F::WeightString => match &args[0] {
-            Value::Text(s) => Value::Bytes(types.arg(0).ty.collation.weight_string(s.as_bytes())),
+            Value::Text(s) | Value::Enum(_, s) | Value::Set(_, s) => Value::Bytes(types.arg(0).ty.collation.weight_string(s.as_bytes())),
             Value::Bytes(b) => Value::Bytes(b.clone()),
             _ => Value::Null,
         },
@@ -325,14 +327,16 @@ fn quote(value: &Value) -> Vec<u8> {
 }
 
 /// MySQL's SOUNDEX: vowels dropped first, duplicates after, at least four characters, any length.
-fn soundex(text: &str) -> String {
+fn soundex(text: &str, charset: Charset) -> String {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     let code = |c: char| if c.is_ascii_alphabetic() { CODES[(c.to_ascii_uppercase() as u8 - b'A') as usize] } else { b'0' };
-    let mut letters = text.chars().skip_while(|c| !c.is_alphabetic());
+    // Where characters have several bytes, MySQL takes all from À on for letters.
+    let is_letter = |c: &char| if charset.max_bytes() > 1 { c.is_ascii_alphabetic() || *c >= 'À' } else { c.is_alphabetic() };
+    let mut letters = text.chars().filter(is_letter);
     let Some(first) = letters.next() else { return String::new() };
-    let mut out = String::from(first.to_uppercase().next().unwrap_or(first));
+    let mut out = String::from(first.to_ascii_uppercase());
     let mut last = code(first);
-    for c in letters.filter(|c| c.is_alphabetic()) {
+    for c in letters {
         let next = code(c);
         if next != b'0' && next != last {
             out.push(next as char);
@@ -353,7 +357,9 @@ mod tests {
 
     #[test]
     fn soundex_as_mysql() {
-        assert_eq!(soundex("Hello"), "H400");
-        assert_eq!(soundex("Quadratically"), "Q36324");
+        assert_eq!(soundex("Hello", Charset::Utf8mb4), "H400");
+        assert_eq!(soundex("Quadratically", Charset::Utf8mb4), "Q36324");
+        assert_eq!(soundex("äb", Charset::Utf8mb4), "ä100");
+        assert_eq!(soundex("äb", Charset::Latin1), "ä100");
     }
 }

@@ -286,6 +286,9 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             if !args[1].is_known() {
                 return Err(highkey_types::errors::unknown_error("Only constant XPATH queries are supported"));
             }
+            if typing.collation.charset.min_bytes() > 1 {
+                return Err(highkey_types::errors::unknown_error(format!("Character set '{}' is not supported by XPATH", typing.collation.charset.name())));
+            }
             text(u32::MAX, true)
         }
         F::UncompressedLength | F::ValidatePasswordStrength => integer(nullable, 10),

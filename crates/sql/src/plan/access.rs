@@ -147,6 +147,9 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
             equalities += 1;
             continue 'parts;
         }
+        if part.prefix.is_some() && ty.is_text() && !ty.collation.orders_prefixes() {
+            break;
+        }
         let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
         for (i, taken) in used.iter_mut().enumerate() {
             match on_part(i) {

@@ -10,6 +10,8 @@ pub(crate) struct SingleByte {
     bytes: Vec<(char, u8)>,
     upper: &'static [u8],
     lower: &'static [u8],
+    /// ASCII letters are each other's cases, as they are in ASCII.
+    pub(crate) has_ascii_cases: bool,
 }
 
 impl SingleByte {
@@ -27,7 +29,8 @@ impl SingleByte {
             }
         }
         bytes.sort_unstable();
-        SingleByte { chars, bytes, upper, lower }
+        let has_ascii_cases = (0..0x80u8).all(|byte| upper[usize::from(byte)] == byte.to_ascii_uppercase() && lower[usize::from(byte)] == byte.to_ascii_lowercase());
+        SingleByte { chars, bytes, upper, lower, has_ascii_cases }
     }
 
     /// The character of a byte.

@@ -188,6 +188,11 @@ impl Collation {
         }
     }
 
+    /// False if the beginnings of two texts may come in another order than the texts: an accent at the start counts less than a letter behind it.
+    pub fn orders_prefixes(&self) -> bool {
+        !matches!(self.rule, Rule::Levels(_))
+    }
+
     /// A hash that is equal for equal texts.
     pub fn hash_text(&self, text: &[u8]) -> u64 {
         if let Rule::Bytes = self.rule {
@@ -204,7 +209,10 @@ impl Collation {
     pub fn weight_string(&self, text: &[u8]) -> Vec<u8> {
         match self.rule {
             Rule::Bytes => text.to_vec(),
-            Rule::CodePoints => chars(text).flat_map(|c| c.to_be_bytes()[1..].to_vec()).collect(),
+            Rule::CodePoints => {
+                let unused = if matches!(self.charset, Charset::Utf8mb3 | Charset::Ucs2) { 2 } else { 1 };
+                chars(text).flat_map(|c| c.to_be_bytes().into_iter().skip(unused)).collect()
+            }
             Rule::SingleByte(weights) => self.single_bytes(text).map(|c| weights[usize::from(c)]).collect(),
             Rule::Unicode(weights) => unicode_weight_string(weights, text),
             Rule::Levels(levels) => levels.iter().map(|weights| unicode_weight_string(weights, text)).collect::<Vec<_>>().join(&[0, 0][..]),
@@ -316,6 +324,7 @@ impl Collation {
     /// collation is unchanged.
     pub fn upper(&self, text: &str) -> String {
         match self.charset.single_byte() {
+            Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_uppercase(),
             Some(table) => text.chars().map(|c| table.upper(c)).collect(),
             None if self.is_turkish() && text.contains('i') => self.upper(&text.replace('i', "İ")),
             None => self.map_case(text, str::to_ascii_uppercase, |c| {
@@ -328,6 +337,7 @@ impl Collation {
     /// LOWER(), as [`upper`](Collation::upper).
     pub fn lower(&self, text: &str) -> String {
         match self.charset.single_byte() {
+            Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_lowercase(),
             Some(table) => text.chars().map(|c| table.lower(c)).collect(),
             None if self.is_turkish() && text.contains('I') => self.lower(&text.replace('I', "ı")),
             None => self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next()),

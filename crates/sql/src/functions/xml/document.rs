@@ -1,5 +1,8 @@
 //! XML as MySQL reads it: no declarations that mean anything, no entities, and closing tags that are checked by their length only.
 
+/// The level of the innermost element or attribute at most.
+const LEVELS: usize = 254;
+
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeKind {
@@ -135,7 +138,7 @@ impl<'x> Parser<'x> {
         if token.kind != Kind::Ident {
             return Err(self.unexpected(token, "ident or '/'"));
         }
-        self.enter(NodeKind::Tag, token.text, first.start);
+        self.enter(NodeKind::Tag, token.text, first.start)?;
         token = self.attributes(declaration)?;
         if token.kind == Kind::Mark(b'/') {
             self.leave(None)?;
@@ -172,12 +175,12 @@ impl<'x> Parser<'x> {
                     if !matches!(value.kind, Kind::Ident | Kind::Quoted) {
                         return Err(self.unexpected(value, "ident or string"));
                     }
-                    self.enter(NodeKind::Attribute, name.text, name.start);
+                    self.enter(NodeKind::Attribute, name.text, name.start)?;
                     self.text(value.text, value.start);
                     self.leave_node(self.at);
                 }
                 Kind::Ident => {
-                    self.enter(NodeKind::Attribute, name.text, name.start);
+                    self.enter(NodeKind::Attribute, name.text, name.start)?;
                     self.leave_node(self.at);
                 }
                 Kind::Quoted if declaration => {}
@@ -186,15 +189,23 @@ impl<'x> Parser<'x> {
         }
     }
 
-    fn enter(&mut self, kind: NodeKind, text: &'x str, start: usize) {
-        let parent = self.open.last().copied().unwrap_or(0);
-        self.open.push(self.nodes.len());
-        self.nodes.push(Node { kind, level: self.open.len() - 1, parent, text, start, end: start });
+    fn enter(&mut self, kind: NodeKind, text: &'x str, start: usize) -> Result<(), String> {
+        if self.open.len() > LEVELS {
+            return Err(self.wrong(""));
+        }
+        let node = self.node(kind, text, start, start);
+        self.open.push(node);
+        Ok(())
     }
 
     fn text(&mut self, text: &'x str, start: usize) {
-        self.enter(NodeKind::Text, text, start);
-        self.leave_node(start + text.len());
+        self.node(NodeKind::Text, text, start, start + text.len());
+    }
+
+    fn node(&mut self, kind: NodeKind, text: &'x str, start: usize, end: usize) -> usize {
+        let parent = self.open.last().copied().unwrap_or(0);
+        self.nodes.push(Node { kind, level: self.open.len(), parent, text, start, end });
+        self.nodes.len() - 1
     }
 
     fn leave_node(&mut self, end: usize) {

@@ -6,8 +6,8 @@ use highkey_types::{Collation, Decimal, Value};
 
 use super::document::{Document, NodeKind};
 use super::parse::{Arithmetic, Axis, Comparison, Function, XPath};
-use crate::expr::EvalContext;
 use crate::expr::convert::{division_by_zero, out_of_range, quiet_f64, to_decimal, to_f64, to_i64, to_text, truth};
+use crate::expr::{EvalContext, Turn};
 use crate::functions::FuncId;
 use crate::functions::call::Result;
 use crate::functions::string::too_long;
@@ -34,6 +34,8 @@ pub(super) struct Evaluation<'d, 'c> {
     pub document: &'d Document<'d>,
     /// Of the texts that are compared.
     pub collation: &'static Collation,
+    /// Of the evaluation on its thread.
+    pub turn: Turn,
     pub cx: &'c mut dyn EvalContext,
 }
 
@@ -66,6 +68,7 @@ impl Evaluation<'_, '_> {
         let from = self.nodes(from, context)?;
         let mut chosen = Vec::new();
         for hit in &from {
+            self.turn.pass(self.cx)?;
             if is_chosen(self, Context { hit: *hit, size: from.len() })? {
                 chosen.push(Hit { node: hit.node, position: chosen.len() });
             }
@@ -73,8 +76,9 @@ impl Evaluation<'_, '_> {
         Ok(chosen)
     }
 
-    fn step(&self, from: &[Hit], axis: Axis, name: Option<&str>) -> Result<Vec<Hit>> {
-        let nodes = &self.document.nodes;
+    fn step(&mut self, from: &[Hit], axis: Axis, name: Option<&str>) -> Result<Vec<Hit>> {
+        let document = self.document;
+        let nodes = &document.nodes;
         let is_named = |node: usize| name.is_none_or(|name| nodes[node].text == name);
         let is = |node: usize, kind: NodeKind| nodes[node].kind == kind && is_named(node);
         let parent = |node: usize| (node != 0).then(|| nodes[node].parent);
@@ -94,15 +98,16 @@ impl Evaluation<'_, '_> {
         }
         let mut found = Vec::new();
         for hit in from {
+            self.turn.pass(self.cx)?;
             let node = hit.node;
-            let of_parent = |kind: NodeKind| self.document.below(node).filter(move |other| nodes[*other].parent == node && is(*other, kind)).collect::<Vec<usize>>();
+            let of_parent = |kind: NodeKind| document.below(node).filter(move |other| nodes[*other].parent == node && is(*other, kind)).collect::<Vec<usize>>();
             let here: Vec<usize> = match axis {
                 Axis::Child => of_parent(NodeKind::Tag),
                 Axis::Attribute => of_parent(NodeKind::Attribute),
                 Axis::ItSelf => Some(node).filter(|node| is_named(*node)).into_iter().collect(),
                 _ => {
                     let itself = Some(node).filter(|node| axis == Axis::DescendantOrSelf && is_named(*node));
-                    itself.into_iter().chain(self.document.below(node).filter(|other| is(*other, NodeKind::Tag))).collect()
+                    itself.into_iter().chain(document.below(node).filter(|other| is(*other, NodeKind::Tag))).collect()
                 }
             };
             found.extend(here.into_iter().enumerate().map(|(position, node)| Hit { node, position }));
@@ -166,8 +171,15 @@ impl Evaluation<'_, '_> {
             texts.extend(self.document.below(hit.node).filter(is_text));
         }
         texts.sort_unstable();
-        let texts: Vec<&str> = texts.into_iter().map(|node| self.document.nodes[node].text).filter(|text| !text.is_empty()).collect();
-        texts.join(" ")
+        let mut joined = String::new();
+        for node in texts {
+            // Not before the first that is not empty.
+            if !joined.is_empty() {
+                joined.push(' ');
+            }
+            joined.push_str(self.document.nodes[node].text);
+        }
+        joined
     }
 
     /// Nodes are true if there is exactly one. `None` is NULL.

@@ -69,3 +69,11 @@ fn wrong_documents() {
         assert!(Document::parse(xml).is_ok(), "{xml}");
     }
 }
+
+/// 254 elements may be open, and the innermost has no attributes.
+#[test]
+fn deep_documents() {
+    assert!(Document::parse(&format!("{}x{}", "<a>".repeat(254), "</a>".repeat(254))).is_ok());
+    assert_eq!(Document::parse(&"<a>".repeat(255)).expect_err("too deep"), "parse error at line 1 pos 765: ");
+    assert_eq!(Document::parse(&format!("{}<a b=\"1\">", "<a>".repeat(253))).expect_err("too deep"), "parse error at line 1 pos 768: ");
+}

@@ -82,6 +82,15 @@ async fn kill_ends_a_function_whatever_its_handlers_say() {
     assert_eq!(client.value("SELECT 1").await, "1");
 }
 
+/// A condition that searches the whole document for each of its nodes.
+#[tokio::test]
+async fn a_long_search_in_xml_is_killed() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    assert_eq!(client.error_when_killed("SELECT EXTRACTVALUE(REPEAT('<a></a>', 30000), 'count(//a[count(//a) = 1])')").await.0, 1317);
+    assert_eq!(client.value("SELECT 1").await, "1");
+}
+
 #[tokio::test]
 async fn all_threads_of_a_query_call_functions() {
     let server = Server::new();

@@ -1,0 +1,33 @@
+# What a character set cannot hold, in members of ENUM and SET; functions that look at bytes; XML in other character sets.
+CREATE TABLE t (id INT PRIMARY KEY, e ENUM('я', 'a') CHARACTER SET latin1, f ENUM('я', 'a') DEFAULT 'a');
+INSERT INTO t VALUES (1, '?', 'я'), (2, 'a', 'a');
+SELECT id, e, HEX(e), f FROM t ORDER BY id;
+CREATE TABLE bad (e ENUM('я', 'ж') CHARACTER SET latin1);
+ALTER TABLE t MODIFY f ENUM('я', 'a') CHARACTER SET latin1 DEFAULT 'a';
+SELECT id, e, f, HEX(f) FROM t ORDER BY id;
+ALTER TABLE t CONVERT TO CHARACTER SET koi8r;
+SELECT id, e, f, HEX(f) FROM t ORDER BY id;
+CREATE TABLE u (e ENUM('a', 'A') COLLATE utf8mb4_bin, s SET('b', 'B') COLLATE utf8mb4_bin);
+INSERT INTO u VALUES ('A', 'B');
+ALTER TABLE u CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;
+SELECT e, s, HEX(WEIGHT_STRING(e)), HEX(WEIGHT_STRING(s)) FROM u;
+SELECT HEX(WEIGHT_STRING(_utf8mb3 X'61' COLLATE utf8_bin)), HEX(WEIGHT_STRING(_ucs2 X'044F' COLLATE ucs2_bin)), HEX(WEIGHT_STRING(_utf16 X'D83DDE00' COLLATE utf16_bin));
+SELECT SOUNDEX('äb'), HEX(SOUNDEX(_latin1 X'E462')), HEX(SOUNDEX(_koi8r X'C1')), SOUNDEX('яb'), SOUNDEX('robert');
+SELECT INSERT('é', 2, 1, 'x'), INSERT('é', 3, 1, 'x'), INSERT('e', 2, 1, 'x'), INSERT('aé', 3, 0, 'x'), HEX(INSERT(_utf16 X'0061', 2, 1, _utf16 X'0062')), HEX(INSERT(_latin1 X'E9', 2, 1, 'x'));
+CREATE TABLE x (b BLOB, k TEXT CHARACTER SET koi8r, w TEXT CHARACTER SET utf16);
+INSERT INTO x VALUES (X'3C61E93E2F3C2F61E93E', '<a>я</a>', '<a>я</a>');
+SELECT HEX(EXTRACTVALUE(b, '/*')), HEX(UPDATEXML(b, '/b', 'c')), HEX(UPDATEXML(b, '/*', X'FF')), HEX(EXTRACTVALUE(k, '/a')), HEX(UPDATEXML(k, '/a', '<a>ю</a>')), EXTRACTVALUE(k, 'string-length(/a)') FROM x;
+SELECT EXTRACTVALUE(w, '/a') FROM x;
+SELECT UPDATEXML(12, '/a', 'b'), UPDATEXML(12, '/', 'b');
+SELECT CONCAT('[', EXTRACTVALUE('<a b="x" c="" d="y"/>', '//@*'), ']'), CONCAT('[', EXTRACTVALUE('<a b="" c="x" d=""/>', '//@*'), ']');
+SELECT EXTRACTVALUE(CONCAT(REPEAT('<a>', 254), 'x', REPEAT('</a>', 254)), 'count(//a)'), EXTRACTVALUE(CONCAT(REPEAT('<a>', 255), REPEAT('</a>', 255)), 'count(//a)');
+DROP TABLE t, u, x;
+# Which character set texts of several have together.
+CREATE TABLE m (a VARCHAR(5) CHARACTER SET utf16, b VARCHAR(5) CHARACTER SET utf8mb4, c VARCHAR(5) CHARACTER SET koi8r, d VARCHAR(5) CHARACTER SET ascii, f VARCHAR(5) CHARACTER SET ucs2, h VARCHAR(5) CHARACTER SET utf32);
+INSERT INTO m VALUES ('я', 'я', 'я', 'a', 'я', 'я');
+SELECT CHARSET(CONCAT(a, b)), CHARSET(CONCAT(b, a)), CHARSET(CONCAT(a, c)), CHARSET(CONCAT(a, h)), CHARSET(CONCAT(h, b)), CHARSET(CONCAT(f, h)), CHARSET(CONCAT(b, f)), CHARSET(CONCAT(c, d)), CHARSET(CONCAT(d, c)), a = b, a = h, b = f, a = c FROM m;
+SELECT CONCAT(a, f) FROM m;
+SELECT a = f FROM m;
+SELECT CHARSET(CONCAT(_latin1 X'61', _utf8mb4 X'62')), CHARSET(CONCAT(_utf8mb4 X'62', _latin1 X'61')), CHARSET(CONCAT(_utf16 X'0061', _ucs2 X'00E9')), CHARSET(CONCAT(_koi8r X'61', _cp1251 X'E1'));
+SELECT CHARSET(CONCAT(_koi8r X'61', _cp1251 X'62'));
+DROP TABLE m;

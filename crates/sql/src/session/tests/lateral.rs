@@ -126,4 +126,11 @@ async fn json_table_in_programs_and_of_many_documents() {
     }
     let many = "SELECT COUNT(*) FROM JSON_TABLE((SELECT JSON_ARRAYAGG(id) FROM docs), '$[*]' COLUMNS(a INT PATH '$')) jt WHERE a < 100";
     assert_eq!(c.value(many).await, "100");
+    // One document has more rows than a batch, of which the condition leaves none, some, and all.
+    for (least, rows) in [(20_000, "1 0"), (10_000, "10000 10000"), (0, "20000 20000")] {
+        let sql = format!(
+            "SELECT COUNT(*), COUNT(a) FROM (SELECT JSON_ARRAYAGG(id) d FROM docs) one LEFT JOIN JSON_TABLE(one.d, '$[*]' COLUMNS(a INT PATH '$')) jt ON a >= {least}"
+        );
+        assert_eq!(c.rows(&sql).await, table(rows), "{sql}");
+    }
 }

@@ -97,7 +97,16 @@ CREATE VIEW v AS SELECT t.id, jt.* FROM t, JSON_TABLE(t.doc, '$[*]' COLUMNS(n FO
 SELECT * FROM v ORDER BY id, n, b;
 SELECT id FROM v WHERE b = 20;
 SHOW CREATE VIEW v;
-DROP VIEW v;
+CREATE VIEW o AS SELECT t.id, n FROM t LEFT JOIN JSON_TABLE(t.doc, '$[*]' COLUMNS(n FOR ORDINALITY)) jt ON TRUE;
+SELECT table_name, is_updatable FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 1;
+UPDATE v SET id = 9 WHERE b = 5;
+UPDATE v SET id = 4 WHERE id = 9;
+UPDATE v SET b = 6;
+UPDATE o SET id = 9 WHERE id = 4;
+DELETE FROM v WHERE b = 5;
+UPDATE t SET s = 'x' WHERE id IN (SELECT id FROM v);
+SELECT id, s FROM t ORDER BY id;
+DROP VIEW v, o;
 # In statements that change tables, prepared statements and procedures.
 CREATE TABLE i SELECT * FROM JSON_TABLE('[{"a":1}]', '$[*]' COLUMNS(a INT PATH '$.a', b VARCHAR(10) PATH '$.b', e INT EXISTS PATH '$.c', j JSON PATH '$')) jt;
 SHOW CREATE TABLE i;

@@ -20,7 +20,6 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::logical_plan::Projection;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType, reset_plan_states};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -214,10 +213,12 @@ impl ExecutionPlan for ApplyExec {
         };
         let next = |mut running: Running| async move {
             let batch = running.next().await?;
+            // Lets go of the thread. `cooperative` takes units of the task's budget: many of these above each other would have all of it, and ask for no row.
+            tokio::task::yield_now().await;
             Ok::<_, DataFusionError>(batch.map(|batch| (batch, running)))
         };
         let rows = futures::stream::try_unfold(running, next).boxed();
-        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(self.schema(), rows))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 }
 

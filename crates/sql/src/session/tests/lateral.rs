@@ -70,6 +70,18 @@ async fn which_columns_lateral_sees() {
 }
 
 #[tokio::test]
+async fn many_above_each_other() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE VIEW v0 AS SELECT 0 a").await;
+    for v in 1..=4 {
+        let joined: String = (1..=35).map(|i| format!(", LATERAL (SELECT d{}.a + 1 a) d{i}", i - 1)).collect();
+        c.ok(&format!("CREATE VIEW v{v} AS SELECT d35.a FROM v{} d0{joined}", v - 1)).await;
+    }
+    assert_eq!(c.value("SELECT a FROM v4").await, "140");
+}
+
+#[tokio::test]
 async fn lateral_in_statements() {
     let server = Server::new();
     let mut c = filled(&server).await;

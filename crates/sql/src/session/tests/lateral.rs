@@ -109,6 +109,9 @@ async fn lateral_and_json_table_are_explained() {
     assert!(plan.iter().any(|line| line[1] == "DEPENDENT DERIVED"), "{plan:?}");
     let plan = c.rows("EXPLAIN SELECT * FROM t, JSON_TABLE(CONCAT('[', t.id, ']'), '$[*]' COLUMNS(a INT PATH '$')) jt").await;
     assert!(plan.iter().any(|line| line[2] == "jt" && line[11] == "Table function: json_table; Using temporary"), "{plan:?}");
+    c.ok("CREATE VIEW v AS SELECT t.id, jt.a FROM t, JSON_TABLE(CONCAT('[', t.id, ']'), '$[*]' COLUMNS(a INT PATH '$')) jt").await;
+    let plan = c.rows("EXPLAIN SELECT * FROM v").await;
+    assert!(plan.iter().any(|line| line[2] == "jt"), "{plan:?}");
     c.rows("EXPLAIN FORMAT=TREE SELECT * FROM t, LATERAL (SELECT v FROM s WHERE s.t_id = t.id LIMIT 1) d").await;
     c.rows("EXPLAIN ANALYZE SELECT * FROM t, LATERAL (SELECT v FROM s WHERE s.t_id = t.id LIMIT 1) d").await;
 }

@@ -407,7 +407,7 @@ struct Output<'a> {
     batch: &'a RecordBatch,
     batches: VecDeque<(RecordBatch, usize)>,
     /// How many rows are in these.
-    cut: usize,
+    in_batches: usize,
     /// For which of the rows the following ones are made.
     repeated: Vec<u64>,
     builders: Vec<ColumnBuilder>,
@@ -416,11 +416,11 @@ struct Output<'a> {
 impl<'a> Output<'a> {
     fn new(apply: &'a Apply, batch: &'a RecordBatch) -> Output<'a> {
         let builders = apply.made_types.iter().map(|ty| ColumnBuilder::new(ty, 0)).collect();
-        Output { apply, batch, batches: VecDeque::new(), cut: 0, repeated: Vec::new(), builders }
+        Output { apply, batch, batches: VecDeque::new(), in_batches: 0, repeated: Vec::new(), builders }
     }
 
     fn rows(&self) -> usize {
-        self.cut + self.repeated.len()
+        self.in_batches + self.repeated.len()
     }
 
     fn push(&mut self, row: usize, values: &[Value]) {
@@ -441,7 +441,7 @@ impl<'a> Output<'a> {
         let made: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let bytes: usize = made.iter().map(|column| column.get_array_memory_size()).sum();
         memory.try_grow(bytes)?;
-        self.cut += self.repeated.len();
+        self.in_batches += self.repeated.len();
         let repeated = UInt64Array::from(std::mem::take(&mut self.repeated));
         self.batches.push_back((self.apply.output(self.batch, &repeated, &made)?, bytes));
         Ok(())

@@ -17,13 +17,15 @@ SELECT * FROM JSON_TABLE('[1]', 'lax $' COLUMNS(a JSON PATH '$')) jt;
 SELECT * FROM JSON_TABLE('[{"a":[1,{"b":2}]},{"a":"s"},{"a":1.5},{}]', '$[*]' COLUMNS(j JSON PATH '$.a', k JSON PATH '$.a[*]')) jt;
 SELECT * FROM JSON_TABLE('[{"a":[7]},{"a":[7,8]}]', '$[*]' COLUMNS(j JSON PATH '$.a[*]', k INT PATH '$.a[*]', l INT PATH '$.a')) jt;
 SELECT * FROM JSON_TABLE('[300,"12","12x",1.6,true,null,[],{}]', '$[*]' COLUMNS(a TINYINT PATH '$')) jt;
-SELECT * FROM JSON_TABLE('["12 "," 12","1e2","+5","","1.0"]', '$[*]' COLUMNS(a INT PATH '$', b DOUBLE PATH '$', c DECIMAL(10,2) PATH '$')) jt;
+SELECT * FROM JSON_TABLE('["12 "," 12","1e2","+5","","1.0"]', '$[*]' COLUMNS(n FOR ORDINALITY, a INT PATH '$', b DOUBLE PATH '$', c DECIMAL(10,2) PATH '$')) jt ORDER BY n;
 SELECT * FROM JSON_TABLE('[1.25,2,"3.456","x",true,null]', '$[*]' COLUMNS(c DECIMAL(5,2) PATH '$', d DOUBLE PATH '$', u INT UNSIGNED PATH '$', b BIGINT PATH '$')) jt;
 SELECT * FROM JSON_TABLE('[1e20,-1e20]', '$[*]' COLUMNS(a BIGINT PATH '$', b DOUBLE PATH '$', c DECIMAL(10,2) PATH '$', d SMALLINT PATH '$')) jt;
 SELECT * FROM JSON_TABLE('[1.25,2,"3.456","x",true,null,1e10]', '$[*]' COLUMNS(v VARCHAR(10) PATH '$', t TEXT PATH '$', b BLOB PATH '$', c CHAR(4) PATH '$', vb VARBINARY(10) PATH '$')) jt;
 SELECT * FROM JSON_TABLE('["2020-01-02 03:04:05.678",5,"x",true,20200203]', '$[*]' COLUMNS(d DATE PATH '$', t TIME PATH '$', dt DATETIME PATH '$', ts TIMESTAMP(2) PATH '$', y YEAR PATH '$')) jt;
 SELECT * FROM JSON_TABLE('["abcdef","ab  ","abc"]', '$[*]' COLUMNS(a VARCHAR(3) PATH '$')) jt;
 SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS(e INT UNSIGNED EXISTS PATH '$.x', s VARCHAR(5) EXISTS PATH '$', d DOUBLE EXISTS PATH '$')) jt;
+SELECT HEX(e) FROM JSON_TABLE('[1,"5",255,256,-1,1.6,true,"x"]', '$[*]' COLUMNS(e BIT(8) PATH '$')) jt;
+SELECT HEX(e), HEX(f), HEX(g) FROM JSON_TABLE('[1,"5",255,true]', '$[*]' COLUMNS(e BINARY(3) PATH '$', f VARBINARY(2) PATH '$', g BLOB PATH '$')) jt;
 # ON EMPTY and ON ERROR.
 SELECT * FROM JSON_TABLE('[{"a":[1,2]}]', '$[*]' COLUMNS(a INT PATH '$.a' DEFAULT '5' ON ERROR, b INT PATH '$.z' DEFAULT '7' ON EMPTY DEFAULT '5' ON ERROR, c INT PATH '$.z' NULL ON EMPTY NULL ON ERROR)) jt;
 SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS(o FOR ORDINALITY, v INT PATH '$.a' DEFAULT '1' ON ERROR DEFAULT '2' ON EMPTY)) jt;
@@ -64,7 +66,7 @@ SELECT * FROM JSON_TABLE('[1]', '$' COLUMNS(a JSON PATH '$', a INT PATH '$')) jt
 SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS(a INT PATH '$', NESTED PATH '$' COLUMNS(a INT PATH '$'))) jt;
 SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS(a INT PATH '$')) jt, JSON_TABLE('[1]', '$[*]' COLUMNS(a INT PATH '$')) jt;
 SELECT jt.a FROM JSON_TABLE('["a"]', '$[*]' COLUMNS(a VARCHAR(10) PATH '$')) AS jt WHERE a = 'A' GROUP BY jt.a;
-SELECT COLLATION(a), CHARSET(b) FROM JSON_TABLE('["a"]', '$[*]' COLUMNS(a VARCHAR(10) PATH '$', b JSON PATH '$')) jt;
+SELECT COLLATION(a) FROM JSON_TABLE('["a"]', '$[*]' COLUMNS(a VARCHAR(10) PATH '$')) jt;
 # Beside other tables.
 CREATE TABLE t (id INT PRIMARY KEY, doc JSON, s VARCHAR(100));
 INSERT INTO t VALUES (1, '[{"a":1,"b":[10,20]},{"a":"x","b":[]}]', '[1,2]'), (2, '[]', '{"k":3}'), (3, NULL, NULL), (4, '{"a":7,"b":[5]}', '[7]');
@@ -96,11 +98,28 @@ WITH c AS (SELECT * FROM JSON_TABLE('[1,2]', '$[*]' COLUMNS(a INT PATH '$')) jt)
 CREATE VIEW v AS SELECT t.id, jt.* FROM t, JSON_TABLE(t.doc, '$[*]' COLUMNS(n FOR ORDINALITY, a VARCHAR(10) PATH '$.a' DEFAULT '"e"' ON EMPTY ERROR ON ERROR, e INT EXISTS PATH '$.b', NESTED PATH '$.b[*]' COLUMNS(b INT PATH '$'))) AS jt;
 SELECT * FROM v ORDER BY id, n, b;
 SELECT id FROM v WHERE b = 20;
-SHOW CREATE VIEW v;
-DROP VIEW v;
+CREATE VIEW w AS SELECT * FROM JSON_TABLE('[{"a":1}]', '$[*]' COLUMNS(n FOR ORDINALITY, a VARCHAR(10) PATH '$.a' DEFAULT '"e"' ON EMPTY ERROR ON ERROR, e INT EXISTS PATH '$.b', NESTED PATH '$.b[*]' COLUMNS(b INT PATH '$'))) AS jt;
+SHOW CREATE VIEW w;
+SELECT * FROM w;
+CREATE VIEW o AS SELECT t.id, n FROM t LEFT JOIN JSON_TABLE(t.doc, '$[*]' COLUMNS(n FOR ORDINALITY)) jt ON TRUE;
+SELECT table_name, is_updatable FROM information_schema.views WHERE table_schema = DATABASE() AND table_name IN ('o', 'v') ORDER BY 1;
+UPDATE v SET id = 9 WHERE b = 10;
+SELECT id, n, b FROM v ORDER BY 1, 2, 3;
+UPDATE v SET id = 1 WHERE id = 9;
+UPDATE v SET b = 6;
+UPDATE o SET id = 9 WHERE id = 4;
+DELETE FROM v WHERE b = 5;
+UPDATE t SET s = 'x' WHERE id IN (SELECT id FROM v);
+SELECT id, s FROM t ORDER BY id;
+INSERT INTO v (id) VALUES (7);
+CREATE VIEW p AS SELECT t.id FROM t JOIN JSON_TABLE('[1]', '$[*]' COLUMNS(a INT PATH '$')) jt ON a = t.id;
+INSERT INTO p VALUES (8);
+CREATE VIEW d AS SELECT t.id FROM t JOIN (SELECT 1 a) one ON a = t.id;
+INSERT INTO d (id) VALUES (8);
+DROP VIEW v, o, w, p, d;
 # In statements that change tables, prepared statements and procedures.
 CREATE TABLE i SELECT * FROM JSON_TABLE('[{"a":1}]', '$[*]' COLUMNS(a INT PATH '$.a', b VARCHAR(10) PATH '$.b', e INT EXISTS PATH '$.c', j JSON PATH '$')) jt;
-SHOW CREATE TABLE i;
+SELECT column_name, data_type, is_nullable, character_maximum_length FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'i' ORDER BY ordinal_position;
 INSERT INTO i (a) SELECT jt.n FROM t, JSON_TABLE(t.doc, '$[*]' COLUMNS(n FOR ORDINALITY)) jt;
 SELECT a, b, e, j FROM i ORDER BY a, b, j;
 INSERT INTO i (a) SELECT a FROM JSON_TABLE('["x"]', '$[*]' COLUMNS(a INT PATH '$')) jt;

@@ -11,7 +11,7 @@ use super::errors;
 use super::from::{no_partitions, table_fields, with_partitions};
 use super::merge::{as_bytes, is_recoded};
 use super::scope::{Clause, FromScope, Scope, same_name};
-use super::update::has_base_table;
+use super::update::computed_tables;
 use super::view::{leaf, not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
 use crate::plan::{Expr, Field, Rel, RelKind};
@@ -82,7 +82,8 @@ impl Binder<'_> {
         let def = view.def();
         let full_name = format!("{}.{}", def.schema, def.name);
         let not_insertable = MySqlError::with_message(1471, format!("The target table {} of the INSERT is not insertable-into", def.name));
-        let Some(exposed) = self.exposed_view(&view, &def.name)?.filter(|exposed| has_base_table(&exposed.rel)) else { return Err(not_insertable) };
+        // All that it joins has to be tables.
+        let Some(exposed) = self.exposed_view(&view, &def.name)?.filter(|exposed| computed_tables(&exposed.rel).is_empty()) else { return Err(not_insertable) };
         self.check_through(wanted, &def.name)?;
         let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);
         let columns: Vec<(&Field, Option<(&Rel, usize)>)> =

@@ -330,7 +330,7 @@ fn base_tables(from: &Rel) -> Vec<BaseTable> {
 }
 
 /// The names under which FROM joins what is computed: derived tables, and views or parts of views that are made once.
-fn computed_tables(from: &Rel) -> Vec<Str> {
+pub(super) fn computed_tables(from: &Rel) -> Vec<Str> {
     let mut joined = Vec::new();
     collect_joined(from, 0, &mut joined);
     let computed = joined.into_iter().filter(|(_, rel)| !matches!(rel.kind, RelKind::Scan { .. }));

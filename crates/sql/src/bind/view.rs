@@ -430,7 +430,7 @@ fn column_names(def: &ViewDef) -> Vec<String> {
 /// Its rows are rows of tables: nothing grouped, cut, made distinct or united.
 fn reads_rows(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } | RelKind::Apply { .. } => true,
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => reads_rows(input),
         _ => false,
     }
@@ -453,7 +453,7 @@ fn has_dependent_column(rel: &Rel) -> bool {
 
 fn joins(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Join { .. } => true,
+        RelKind::Join { .. } | RelKind::Apply { .. } => true,
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => joins(input),
         _ => false,
     }
@@ -462,10 +462,15 @@ fn joins(rel: &Rel) -> bool {
 /// FROM has an outer join: nothing is changed through it. Those of views that are joined count for themselves.
 fn has_outer_join(rel: &Rel) -> bool {
     fn is_outer(rel: &Rel) -> bool {
-        matches!(&rel.kind, RelKind::Join { kind, left, right, .. } if *kind == JoinKind::Left || is_outer(left) || is_outer(right))
+        match &rel.kind {
+            RelKind::Join { kind, left, right, .. } => *kind == JoinKind::Left || is_outer(left) || is_outer(right),
+            RelKind::Apply { input, outer, .. } => *outer || is_outer(input) || rel.made().is_some_and(is_outer),
+            RelKind::Filter { input, .. } => is_outer(input),
+            _ => false,
+        }
     }
     match &rel.kind {
-        RelKind::Join { .. } => is_outer(rel),
+        RelKind::Join { .. } | RelKind::Apply { .. } => is_outer(rel),
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => has_outer_join(input),
         _ => false,
     }

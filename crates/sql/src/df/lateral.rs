@@ -3,11 +3,12 @@
 //! The rows before are a plan of their own, which may run on several threads. What is made for them is made on one, row after row. A query is planned for
 //! each row, as one is that runs for a row elsewhere (`subquery`); a document's rows are made here.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use datafusion::arrow::compute::{concat_batches, take};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -15,10 +16,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::datasource::TableType;
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::logical_plan::Projection;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType, reset_plan_states};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -198,6 +199,7 @@ impl ExecutionPlan for ApplyExec {
         let running = Running {
             attempt: self.apply.lowerer.shared.attempt(),
             batch_rows: context.session_config().batch_size(),
+            enough: 1,
             apply: self.apply.clone(),
             input,
             batch: None,
@@ -206,13 +208,17 @@ impl ExecutionPlan for ApplyExec {
             has_made: false,
             waiting: Vec::new(),
             waiting_rows: 0,
+            ready: VecDeque::new(),
+            memory: MemoryConsumer::new("rows of a document").register(context.memory_pool()),
         };
         let next = |mut running: Running| async move {
             let batch = running.next().await?;
+            // Lets go of the thread. `cooperative` takes units of the task's budget: many of these above each other would have all of it, and ask for no row.
+            tokio::task::yield_now().await;
             Ok::<_, DataFusionError>(batch.map(|batch| (batch, running)))
         };
         let rows = futures::stream::try_unfold(running, next).boxed();
-        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(self.schema(), rows))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 }
 
@@ -236,6 +242,8 @@ struct Running {
     /// At the query.
     attempt: usize,
     batch_rows: usize,
+    /// So many rows make the next batch: few at first, as whoever reads them may want no more.
+    enough: usize,
     input: SendableRecordBatchStream,
     /// The rows that others are being made for.
     batch: Option<RecordBatch>,
@@ -247,6 +255,10 @@ struct Running {
     /// Output that is too little for a batch.
     waiting: Vec<RecordBatch>,
     waiting_rows: usize,
+    /// Output of a document that has more rows than a batch, with the bytes of what was made.
+    ready: VecDeque<(RecordBatch, usize)>,
+    /// What these bytes take.
+    memory: MemoryReservation,
 }
 
 impl Running {
@@ -258,7 +270,11 @@ impl Running {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             self.shared().check_killed()?;
-            if self.waiting_rows >= self.batch_rows {
+            if let Some((batch, bytes)) = self.ready.pop_front() {
+                self.memory.shrink(bytes);
+                return Ok(Some(batch));
+            }
+            if self.waiting_rows >= self.enough {
                 return self.take_waiting().map(Some);
             }
             if let Some(made) = &mut self.made {
@@ -282,10 +298,8 @@ impl Running {
             }
             match self.apply.made.clone() {
                 Made::Json { rows, condition, document } => {
-                    let output = self.document_rows(&batch, &rows, condition.as_ref(), document)?;
-                    if output.num_rows() > 0 {
-                        return Ok(Some(output));
-                    }
+                    self.document_rows(&batch, &rows, condition.as_ref(), document)?;
+                    self.enough = self.batch_rows.min(self.enough * 2);
                 }
                 Made::Query { plan, reads } => {
                     self.made = Some(self.apply.begin(&batch, self.row, &plan, &reads).await?);
@@ -297,6 +311,7 @@ impl Running {
 
     fn take_waiting(&mut self) -> Result<RecordBatch> {
         self.waiting_rows = 0;
+        self.enough = self.batch_rows.min(self.enough * 2);
         let waiting = std::mem::take(&mut self.waiting);
         Ok(concat_batches(&self.apply.schema, &waiting)?)
     }
@@ -331,41 +346,43 @@ impl Running {
         Ok(())
     }
 
-    /// The rows of documents from the present one on, until they make a batch or there are no more rows in this one.
-    fn document_rows(&mut self, batch: &RecordBatch, rows: &JsonRows, condition: Option<&Expr>, document: usize) -> Result<RecordBatch> {
+    /// The rows of documents from the present one on, until they are enough or there are no more rows in this batch.
+    fn document_rows(&mut self, batch: &RecordBatch, rows: &JsonRows, condition: Option<&Expr>, document: usize) -> Result<()> {
         let apply = &self.apply;
         let read: Vec<usize> = condition.map(Expr::columns).unwrap_or_default().into_iter().filter(|column| *column < apply.width).collect();
-        let mut builders: Vec<ColumnBuilder> = apply.made_types.iter().map(|ty| ColumnBuilder::new(ty, batch.num_rows())).collect();
-        let mut repeated: Vec<u64> = Vec::with_capacity(batch.num_rows());
+        let mut made = Output::new(apply, batch);
         let mut row = self.row;
         let shared = self.shared().clone();
-        let batch_rows = self.batch_rows;
+        let (enough, batch_rows, memory) = (self.enough, self.batch_rows, &self.memory);
+        let mut given = 0_usize;
         let mut interrupted = None;
-        let made = shared.evaluate(self.attempt, |cx| -> std::result::Result<(), MySqlError> {
-            while row < batch.num_rows() && repeated.len() < batch_rows {
+        let outcome = shared.evaluate(self.attempt, |cx| -> std::result::Result<(), MySqlError> {
+            while row < batch.num_rows() && made.rows() < enough {
                 let mut both = vec![Value::Null; apply.width + apply.made_types.len()];
                 for &column in &read {
                     both[column] = apply.value(batch, column, row);
                 }
-                let before = repeated.len();
+                let before = made.rows();
                 json_table_rows(rows, apply.made_types.len(), &apply.value(batch, document, row), cx, &mut |values, cx| {
+                    // A document may have many.
+                    given += 1;
+                    if given.is_multiple_of(batch_rows) {
+                        interrupted = shared.check_killed().and_then(|()| made.cut(memory)).err();
+                    }
+                    if interrupted.is_some() {
+                        return Err(killed_error());
+                    }
                     if let Some(condition) = condition {
                         both[apply.width..].clone_from_slice(values);
                         if !eval_condition(condition, &both, cx)? {
                             return Ok(());
                         }
                     }
-                    repeated.push(row as u64);
-                    builders.iter_mut().zip(values).for_each(|(builder, value)| builder.push(value));
-                    // A document may have many.
-                    if repeated.len().is_multiple_of(batch_rows) {
-                        interrupted = shared.check_killed().err();
-                    }
-                    if interrupted.is_some() { Err(killed_error()) } else { Ok(()) }
+                    made.push(row, values);
+                    Ok(())
                 })?;
-                if apply.outer && repeated.len() == before {
-                    repeated.push(row as u64);
-                    builders.iter_mut().for_each(ColumnBuilder::push_null);
+                if apply.outer && made.rows() == before {
+                    made.push_nulls(row);
                 }
                 row += 1;
             }
@@ -374,11 +391,60 @@ impl Running {
         if let Some(error) = interrupted {
             return Err(error);
         }
-        made.map_err(user)?;
-        let made: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
-        let output = self.apply.output(batch, &UInt64Array::from(repeated), &made)?;
+        outcome.map_err(user)?;
+        made.cut(memory)?;
+        let ready = made.batches;
+        self.ready.extend(ready);
         self.row = row;
-        Ok(output)
+        Ok(())
+    }
+}
+
+/// Rows of documents, in batches.
+struct Output<'a> {
+    apply: &'a Apply,
+    /// The rows that they are made for.
+    batch: &'a RecordBatch,
+    batches: VecDeque<(RecordBatch, usize)>,
+    /// How many rows are in these.
+    in_batches: usize,
+    /// For which of the rows the following ones are made.
+    repeated: Vec<u64>,
+    builders: Vec<ColumnBuilder>,
+}
+
+impl<'a> Output<'a> {
+    fn new(apply: &'a Apply, batch: &'a RecordBatch) -> Output<'a> {
+        let builders = apply.made_types.iter().map(|ty| ColumnBuilder::new(ty, 0)).collect();
+        Output { apply, batch, batches: VecDeque::new(), in_batches: 0, repeated: Vec::new(), builders }
+    }
+
+    fn rows(&self) -> usize {
+        self.in_batches + self.repeated.len()
+    }
+
+    fn push(&mut self, row: usize, values: &[Value]) {
+        self.repeated.push(row as u64);
+        self.builders.iter_mut().zip(values).for_each(|(builder, value)| builder.push(value));
+    }
+
+    fn push_nulls(&mut self, row: usize) {
+        self.repeated.push(row as u64);
+        self.builders.iter_mut().for_each(ColumnBuilder::push_null);
+    }
+
+    /// Makes a batch of the rows that are in none. An error if there is no memory for them.
+    fn cut(&mut self, memory: &MemoryReservation) -> Result<()> {
+        if self.repeated.is_empty() {
+            return Ok(());
+        }
+        let made: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let bytes: usize = made.iter().map(|column| column.get_array_memory_size()).sum();
+        memory.try_grow(bytes)?;
+        self.in_batches += self.repeated.len();
+        let repeated = UInt64Array::from(std::mem::take(&mut self.repeated));
+        self.batches.push_back((self.apply.output(self.batch, &repeated, &made)?, bytes));
+        Ok(())
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn json_table_value(value: &Json, ty: &ColumnType, column: &str, cx: 
     }
     let number = |kind: &str| number_of(value, kind, column);
     match &ty.kind {
-        K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Year => store(number("INTEGER")?, ty, column, cx),
+        K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Year | K::Bit(_) => store(number("INTEGER")?, ty, column, cx),
         K::Decimal { .. } => store(number("DECIMAL")?, ty, column, cx),
         K::Float | K::Double => store(number("DOUBLE")?, ty, column, cx),
         // In the session's zone, as those that are read from tables.

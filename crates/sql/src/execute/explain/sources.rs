@@ -128,7 +128,7 @@ impl<'r> Sources<'r> {
         for (expr, field) in exprs.iter().zip(fields) {
             let Some(at) = expr.as_column().and_then(|i| outputs.get(i)).and_then(Expr::as_column) else { continue };
             let Some(leaf) = self.leaves.iter_mut().find(|leaf| leaf.fields().contains(&at)) else { continue };
-            let is_derived = !matches!(leaf.rel.kind, RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. });
+            let is_derived = !matches!(leaf.rel.kind, RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::JsonTable { .. });
             if is_derived && !field.table.is_empty() {
                 leaf.name = Some(field.table.clone());
                 self.fields[at] = field.clone();

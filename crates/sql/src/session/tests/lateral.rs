@@ -70,6 +70,18 @@ async fn which_columns_lateral_sees() {
 }
 
 #[tokio::test]
+async fn many_above_each_other() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE VIEW v0 AS SELECT 0 a").await;
+    for v in 1..=4 {
+        let joined: String = (1..=35).map(|i| format!(", LATERAL (SELECT d{}.a + 1 a) d{i}", i - 1)).collect();
+        c.ok(&format!("CREATE VIEW v{v} AS SELECT d35.a FROM v{} d0{joined}", v - 1)).await;
+    }
+    assert_eq!(c.value("SELECT a FROM v4").await, "140");
+}
+
+#[tokio::test]
 async fn lateral_in_statements() {
     let server = Server::new();
     let mut c = filled(&server).await;
@@ -97,6 +109,9 @@ async fn lateral_and_json_table_are_explained() {
     assert!(plan.iter().any(|line| line[1] == "DEPENDENT DERIVED"), "{plan:?}");
     let plan = c.rows("EXPLAIN SELECT * FROM t, JSON_TABLE(CONCAT('[', t.id, ']'), '$[*]' COLUMNS(a INT PATH '$')) jt").await;
     assert!(plan.iter().any(|line| line[2] == "jt" && line[11] == "Table function: json_table; Using temporary"), "{plan:?}");
+    c.ok("CREATE VIEW v AS SELECT t.id, jt.a FROM t, JSON_TABLE(CONCAT('[', t.id, ']'), '$[*]' COLUMNS(a INT PATH '$')) jt").await;
+    let plan = c.rows("EXPLAIN SELECT * FROM v").await;
+    assert!(plan.iter().any(|line| line[2] == "jt"), "{plan:?}");
     c.rows("EXPLAIN FORMAT=TREE SELECT * FROM t, LATERAL (SELECT v FROM s WHERE s.t_id = t.id LIMIT 1) d").await;
     c.rows("EXPLAIN ANALYZE SELECT * FROM t, LATERAL (SELECT v FROM s WHERE s.t_id = t.id LIMIT 1) d").await;
 }
@@ -126,4 +141,11 @@ async fn json_table_in_programs_and_of_many_documents() {
     }
     let many = "SELECT COUNT(*) FROM JSON_TABLE((SELECT JSON_ARRAYAGG(id) FROM docs), '$[*]' COLUMNS(a INT PATH '$')) jt WHERE a < 100";
     assert_eq!(c.value(many).await, "100");
+    // One document has more rows than a batch, of which the condition leaves none, some, and all.
+    for (least, rows) in [(20_000, "1 0"), (10_000, "10000 10000"), (0, "20000 20000")] {
+        let sql = format!(
+            "SELECT COUNT(*), COUNT(a) FROM (SELECT JSON_ARRAYAGG(id) d FROM docs) one LEFT JOIN JSON_TABLE(one.d, '$[*]' COLUMNS(a INT PATH '$')) jt ON a >= {least}"
+        );
+        assert_eq!(c.rows(&sql).await, table(rows), "{sql}");
+    }
 }

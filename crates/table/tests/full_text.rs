@@ -21,8 +21,8 @@ fn note(id: i64, a: &str, b: &str) -> Vec<Value> {
 fn with_word(txn: &mut Transaction, table: &Arc<Table>, word: &str) -> Vec<i64> {
     let snapshot = txn.snapshot();
     let index = table.def().index("words").unwrap();
-    let found = table.rows_with_word(&snapshot, index, &word_key(Collation::utf8mb4(), word), &|| false).unwrap();
-    found.iter().map(|key| table.row_at(&snapshot, key).unwrap().unwrap().value(0).as_i64().unwrap()).collect()
+    let found = table.rows_with_word(&snapshot, index, &word_key(Collation::utf8mb4(), word), false, usize::MAX, &|| false).unwrap();
+    found.keys.unwrap().iter().map(|key| table.row_at(&snapshot, key).unwrap().unwrap().value(0).as_i64().unwrap()).collect()
 }
 
 fn ids(db: &Arc<Database>, table: &Arc<Table>, word: &str) -> Vec<i64> {

@@ -53,6 +53,11 @@ fn an_index_of_words_comes_last_and_has_an_entry_a_word() {
     assert_eq!(ids(&db, &table, "RED"), [1, 3]);
     assert_eq!(ids(&db, &table, "the"), []);
     assert_eq!(ids(&db, &table, "app"), []);
+    // Of the beginning of words; of too many only how many they are.
+    let snapshot = db.begin(Isolation::ReadCommitted).snapshot();
+    let beginning = |most| table.rows_with_word(&snapshot, 1, &word_key(Collation::utf8mb4(), "app"), true, most, &|| false).unwrap();
+    assert_eq!((beginning(1).entries, beginning(1).keys), (2, None));
+    assert_eq!(beginning(2).keys.map(|keys| keys.len()), Some(2));
     check(&db);
 }
 

@@ -65,8 +65,8 @@ impl Table {
     /// Checks the table as the transaction's snapshot sees it; others may write meanwhile. `quick` leaves out the trees themselves. Tells how far it is
     /// where the transaction does. Error 1317.
     ///
-    /// Every entry of a secondary index must be one that its row would have; entries differ, so that together with
-    /// as many entries as the rows should have it means that every row has its entries too.
+    /// Every entry of a secondary index must be the one its row would have; entries differ, so that together with
+    /// equal numbers of rows and entries it means that every row has its entry too. Of a FULLTEXT index it is asked the other way round, row by row.
     pub fn check(self: &Arc<Self>, txn: &mut Transaction, quick: bool) -> Result<TableCheck, MySqlError> {
         let mut report = TableCheck::default();
         let (interrupt, progress) = txn.waits_with();
@@ -108,8 +108,10 @@ impl Table {
             report.note(error.message);
         }
         for index in 1..self.indexes.len() {
-            let expected = if self.indexes[index].is_full_text() { self.count_words(snapshot, index, course) } else { Ok(report.rows) };
-            let checked = expected.and_then(|expected| self.check_entries(snapshot, index, expected, course, report));
+            let checked = match self.indexes[index].is_full_text() {
+                true => self.check_words(snapshot, index, course, report),
+                false => self.check_entries(snapshot, index, course, report),
+            };
             if let Err(error) = checked {
                 course.check()?;
                 report.note(error.message);
@@ -182,7 +184,6 @@ impl Table {
         self: &Arc<Self>,
         snapshot: &Snapshot,
         index: usize,
-        expected: u64,
         course: &Course,
         report: &mut TableCheck,
     ) -> Result<(), MySqlError> {
@@ -206,30 +207,53 @@ impl Table {
                     report.note(format!("index {name}: entry {entries} has no row"));
                     continue;
                 }
-                let mut is_its = false;
-                codec.for_each_entry_of_row(&self.layout, &row, clustered, &mut key, &mut value, |key, value| {
-                    is_its |= key == leaf.key(at) && value == leaf.value(at);
-                });
-                if !is_its {
+                codec.entry_of_row(&self.layout, &row, clustered, &mut key, &mut value);
+                if key != leaf.key(at) || value != leaf.value(at) {
                     report.note(format!("index {name}: entry {entries} is not its row's"));
                 }
             }
         }
-        if entries != expected {
-            report.note(format!("index {name}: {entries} entries instead of {expected}, of {} rows", report.rows));
+        if entries != report.rows {
+            report.note(format!("index {name}: {entries} entries for {} rows", report.rows));
         }
         Ok(())
     }
 
-    /// How many entries the rows have in a FULLTEXT index.
-    fn count_words(self: &Arc<Self>, snapshot: &Snapshot, index: usize, course: &Course) -> Result<u64, MySqlError> {
-        let mut scan = self.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
+    /// Every word of every row must have its entry; words of a row differ, so that together with as many entries it means that there are no others.
+    fn check_words(self: &Arc<Self>, snapshot: &Snapshot, index: usize, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
+        let codec = &self.indexes[index];
+        let name = &self.def.indexes[index].name;
+        course.progress.enter(Stage::CheckingEntries, report.rows);
+        let mut rows = self.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
-        let mut words = 0;
-        while scan.next_batch(&mut batch)? {
-            course.check()?;
-            words += (0..batch.len()).map(|row| self.indexes[index].words_of_row(&self.layout, batch.row(row)).len() as u64).sum::<u64>();
+        let (mut key, mut value, mut stored) = (Vec::new(), Vec::new(), Vec::new());
+        let mut words = 0u64;
+        while rows.next_batch(&mut batch)? {
+            course.progress.add(batch.len() as u64);
+            for row in 0..batch.len() {
+                course.check()?;
+                let mut checked = Ok(true);
+                codec.for_each_entry_of_row(&self.layout, batch.row(row), batch.key(row), &mut key, &mut value, |key, value| {
+                    words += 1;
+                    if let Ok(true) = checked {
+                        checked = snapshot.inner.get(codec.id, key, &mut stored).map(|found| found && stored == value);
+                    }
+                });
+                if !checked.map_err(|e| self.failed(e))? {
+                    report.note(format!("index {name}: a word of row {} has no entry", batch.key(row).escape_ascii()));
+                }
+            }
         }
-        Ok(words)
+        let mut scan = snapshot.inner.scan(codec.id, Bounds::all(), Direction::Forward);
+        let mut leaf = LeafRows::new();
+        let mut entries = 0u64;
+        while scan.next_leaf(&mut leaf).map_err(|e| self.failed(e))? {
+            course.check()?;
+            entries += leaf.len() as u64;
+        }
+        if entries != words {
+            report.note(format!("index {name}: {entries} entries for {words} words of {} rows", report.rows));
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_storage::{LockMode, LockWaitPolicy, Locked};
+use highkey_storage::{LockMode, LockWaitPolicy, Locked, SortedRows};
 use highkey_types::{MySqlError, Value};
 
 use crate::commit::Change;
@@ -64,6 +64,8 @@ pub struct DuplicateRow {
     pub existing: Row,
 }
 
+/// Entries of words that are collected before they go into a FULLTEXT index.
+const WORDS_BYTES: usize = 1 << 20;
 /// The error of a row without parent.
 const NO_PARENT: u16 = 1452;
 
@@ -181,21 +183,40 @@ impl Table {
                     entries.extend_from_slice(value);
                     entry_spans.push((start, middle, entries.len() as u32));
                 });
+                // Rows have any number of words, and no two entries of words meet.
+                if codec.is_full_text() && entries.len() >= WORDS_BYTES {
+                    self.insert_spans(txn, index, &entries, &mut entry_spans, sorted).await?;
+                    entries.clear();
+                    entry_spans.clear();
+                }
             }
-            let key_of = |s: &(u32, u32, u32)| &entries[s.0 as usize..s.1 as usize];
-            entry_spans.sort_unstable_by(|a, b| key_of(a).cmp(key_of(b)));
-            if entry_spans.windows(2).any(|w| key_of(&w[0]) == key_of(&w[1])) {
-                return Ok(false);
-            }
-            sorted.clear();
-            for span in &entry_spans {
-                sorted.push(key_of(span), &entries[span.1 as usize..span.2 as usize]);
-            }
-            if self.insert_run(txn, index, sorted).await?.is_some() {
+            if !self.insert_spans(txn, index, &entries, &mut entry_spans, sorted).await? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Entries of an index, each by where its key and its value begin in `entries` and where that ends, in key order. False if any is a duplicate; some may
+    /// then be in.
+    async fn insert_spans(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        entries: &[u8],
+        spans: &mut [(u32, u32, u32)],
+        sorted: &mut SortedRows,
+    ) -> Result<bool, MySqlError> {
+        let key_of = |s: &(u32, u32, u32)| &entries[s.0 as usize..s.1 as usize];
+        spans.sort_unstable_by(|a, b| key_of(a).cmp(key_of(b)));
+        if spans.windows(2).any(|w| key_of(&w[0]) == key_of(&w[1])) {
+            return Ok(false);
+        }
+        sorted.clear();
+        for span in spans.iter() {
+            sorted.push(key_of(span), &entries[span.1 as usize..span.2 as usize]);
+        }
+        Ok(self.insert_run(txn, index, sorted).await?.is_none())
     }
 
     pub(crate) async fn insert_each(
@@ -312,7 +333,7 @@ impl Table {
             }
             if self.indexes[index].is_full_text() {
                 let words = self.indexes[index].words_of(row);
-                self.insert_words(txn, index, words, clustered).await?;
+                Box::pin(self.insert_words(txn, index, words, clustered)).await?;
                 continue;
             }
             self.indexes[index].entry(row, clustered, key, value);

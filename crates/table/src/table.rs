@@ -525,7 +525,7 @@ impl Table {
         for index in 1..self.indexes.len() {
             let codec = &self.indexes[index];
             if codec.is_full_text() {
-                self.delete_words(txn, index, codec.words_of_row(&self.layout, &old.data), &old.key).await?;
+                Box::pin(self.delete_words(txn, index, codec.words_of_row(&self.layout, &old.data), &old.key)).await?;
                 continue;
             }
             let mut scratch = std::mem::take(&mut txn.scratch);
@@ -613,7 +613,7 @@ impl Table {
         for index in 1..self.indexes.len() {
             let codec = &self.indexes[index];
             if codec.is_full_text() {
-                self.update_words(txn, index, old, new, key).await?;
+                Box::pin(self.update_words(txn, index, old, new, key)).await?;
                 continue;
             }
             codec.entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.other_key, &mut scratch.other_value);

@@ -21,8 +21,8 @@ fn note(id: i64, a: &str, b: &str) -> Vec<Value> {
 fn with_word(txn: &mut Transaction, table: &Arc<Table>, word: &str) -> Vec<i64> {
     let snapshot = txn.snapshot();
     let index = table.def().index("words").unwrap();
-    let found = table.rows_with_word(&snapshot, index, &word_key(Collation::utf8mb4(), word), &|| false).unwrap();
-    found.iter().map(|key| table.row_at(&snapshot, key).unwrap().unwrap().value(0).as_i64().unwrap()).collect()
+    let found = table.rows_with_word(&snapshot, index, &word_key(Collation::utf8mb4(), word), false, usize::MAX, &|| false).unwrap();
+    found.keys.unwrap().iter().map(|key| table.row_at(&snapshot, key).unwrap().unwrap().value(0).as_i64().unwrap()).collect()
 }
 
 fn ids(db: &Arc<Database>, table: &Arc<Table>, word: &str) -> Vec<i64> {
@@ -53,6 +53,11 @@ fn an_index_of_words_comes_last_and_has_an_entry_a_word() {
     assert_eq!(ids(&db, &table, "RED"), [1, 3]);
     assert_eq!(ids(&db, &table, "the"), []);
     assert_eq!(ids(&db, &table, "app"), []);
+    // Of the beginning of words; of too many only how many they are.
+    let snapshot = db.begin(Isolation::ReadCommitted).snapshot();
+    let beginning = |most| table.rows_with_word(&snapshot, 1, &word_key(Collation::utf8mb4(), "app"), true, most, &|| false).unwrap();
+    assert_eq!((beginning(1).entries, beginning(1).keys), (2, None));
+    assert_eq!(beginning(2).keys.map(|keys| keys.len()), Some(2));
     check(&db);
 }
 

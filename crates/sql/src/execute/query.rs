@@ -30,8 +30,8 @@ pub struct BoundTables {
     pub views: Vec<Arc<View>>,
     /// Its full-text searches.
     searches: Vec<Arc<Search>>,
-    /// Some scan locks rows.
-    locks: bool,
+    /// Tables whose rows some scan locks.
+    locked: Vec<TableId>,
     /// Tables that stored functions read; they are among `tables`.
     read_inside: Vec<Arc<Table>>,
     /// Some stored function runs queries.
@@ -81,7 +81,7 @@ impl BoundTables {
         rel.for_each_operator(&mut |rel| {
             if let RelKind::Scan { table, lock, .. } = &rel.kind {
                 self.add(table, lock.is_some_and(|l| l.exclusive));
-                self.locks |= lock.is_some();
+                self.locked.extend(lock.map(|_| table.id()));
             }
         });
         let mut functions = Vec::new();
@@ -244,7 +244,10 @@ impl Session {
             self.begin_calls(tables)?;
         }
         if !tables.searches.is_empty() {
-            self.settle_searches(&tables.searches, tables.locks || tables.tables.iter().any(|(_, write)| *write))?;
+            let writes = tables.tables.iter().any(|(_, write)| *write);
+            // Functions read under the statement's snapshot.
+            let read_inside = |table: &Table| tables.read_inside.iter().any(|other| other.id() == table.id());
+            self.settle_searches(&tables.searches, &|table| (writes || tables.locked.contains(&table.id())) && !read_inside(table))?;
         }
         Ok(true)
     }

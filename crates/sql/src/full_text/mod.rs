@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use highkey_table::{Snapshot, Table, is_indexed_word, word_key, words};
-use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value};
+use highkey_table::{Direction, KeyRange, RowBatch, Snapshot, Table, is_indexed_word, word_key, words};
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, errors};
 use parking_lot::Mutex;
 
 use crate::expr::eval;
@@ -23,6 +23,8 @@ use steps::{Part, SearchedWord, SearchedWords, Step};
 const RATIO_OF_ALL: f64 = 1.0001;
 /// Rows that are looked up by their keys; of more the table is scanned.
 const FOUND_ROWS_MAX: usize = 1 << 16;
+/// Entries of the index that a search keeps; of words that have more it knows only how many.
+const ENTRIES_MAX: usize = 1 << 20;
 
 /// One MATCH … AGAINST of a statement: what is searched for, and, once the statement's tables are open, what the index says of it.
 pub struct Search {
@@ -117,36 +119,57 @@ impl Search {
         let mut holders = Holders::default();
         holders.add(self, &searched.words, snapshot, stop)?;
         if self.mode == MatchMode::QueryExpansion {
-            for key in self.words_of_matches(&steps, &searched.words, &holders, snapshot)? {
+            for key in self.words_of_matches(&steps, &searched.words, &holders, snapshot, stop)? {
                 let place = searched.place_of_new(key);
                 steps.extend(place.map(|place| Step { operator: None, part: Part::Word(place) }));
             }
             holders.add(self, &searched.words, snapshot, stop)?;
         }
         let weights = holders.weights(&searched, self.table.row_count_estimate()?);
-        let rows = if self.is_condition { self.keys(&candidates(&steps, &holders.rows), snapshot)? } else { None };
+        let rows = match candidates(&steps, &holders.rows).filter(|_| self.is_condition) {
+            Some(found) => self.keys(&found, snapshot, stop)?,
+            None => None,
+        };
         *self.settled.lock() = Some(Arc::new(Settled { steps, searched: searched.words, weights, rows }));
         Ok(())
     }
 
     /// WITH QUERY EXPANSION: the keys of all words of the rows that match, each once, ascending.
-    fn words_of_matches(&self, steps: &[Step], searched: &[SearchedWord], holders: &Holders, snapshot: &Snapshot) -> Result<BTreeSet<Vec<u8>>, MySqlError> {
+    fn words_of_matches(&self, steps: &[Step], searched: &[SearchedWord], holders: &Holders, snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<BTreeSet<Vec<u8>>, MySqlError> {
         let collation = self.collation();
         let weights = vec![1.0; searched.len()];
         let mut keys = BTreeSet::new();
-        for clustered in candidates(steps, &holders.rows) {
-            let Some(row) = self.table.row_at(snapshot, &clustered)? else { continue };
-            let values: Vec<Value> = self.columns().map(|column| row.value(column)).collect();
+        let mut take = |value_of: &dyn Fn(usize) -> Value| {
+            let values: Vec<Value> = self.columns().map(value_of).collect();
             if rank::rank(&values, collation, steps, searched, &weights) != 0.0 {
                 let texts = values.iter().filter_map(Value::as_str);
                 keys.extend(texts.flat_map(words).filter(|word| is_indexed_word(word)).map(|word| word_key(collation, word)));
+            }
+            if stop() { Err(errors::query_interrupted()) } else { Ok(()) }
+        };
+        match candidates(steps, &holders.rows) {
+            Some(found) => {
+                for clustered in found {
+                    if let Some(row) = self.table.row_at(snapshot, &clustered)? {
+                        take(&|column| row.value(column))?;
+                    }
+                }
+            }
+            None => {
+                let mut scan = self.table.scan_at(snapshot, 0, &KeyRange::all(), Direction::Forward)?;
+                let mut batch = RowBatch::new();
+                while scan.next_batch(&mut batch)? {
+                    for row in 0..batch.len() {
+                        take(&|column| batch.value(row, column))?;
+                    }
+                }
             }
         }
         Ok(keys)
     }
 
     /// The primary keys of rows with these clustered keys, or their row ids, as literals. None for a primary key whose values are not told by literals, and for too many rows.
-    fn keys(&self, found: &BTreeSet<Vec<u8>>, snapshot: &Snapshot) -> Result<Option<Vec<Vec<Expr>>>, MySqlError> {
+    fn keys(&self, found: &BTreeSet<Vec<u8>>, snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<Option<Vec<Vec<Expr>>>, MySqlError> {
         let def = self.table.def();
         let Some(key) = def.primary_key() else {
             let id = |clustered: &Vec<u8>| vec![Expr::literal(Value::Bytes(clustered.clone()), ExprType::text(clustered.len() as u32, Collation::binary(), false))];
@@ -158,6 +181,9 @@ impl Search {
         }
         let mut rows = Vec::with_capacity(found.len());
         for clustered in found {
+            if stop() {
+                return Err(errors::query_interrupted());
+            }
             let Some(row) = self.table.row_at(snapshot, clustered)? else { continue };
             let literal = |column: usize| Expr::literal(row.value(column), ExprType::column(def.columns[column].ty.clone(), false));
             rows.push(key.parts.iter().map(|part| literal(part.column)).collect());
@@ -174,19 +200,27 @@ fn is_told(ty: &ColumnType) -> bool {
 /// Who has the searched words.
 #[derive(Default)]
 struct Holders {
-    /// Of each word the clustered keys of the rows that have it.
-    rows: Vec<BTreeSet<Vec<u8>>>,
+    /// Of each word the clustered keys of the rows that have it; None if those are too many to be kept.
+    rows: Vec<Option<BTreeSet<Vec<u8>>>>,
     /// Of each word the entries of the index; more than rows for the beginning of several words.
     entries: Vec<u64>,
+    /// Entries that are kept.
+    kept: usize,
 }
 
 impl Holders {
     /// Those of the words behind the ones that are known.
     fn add(&mut self, search: &Search, searched: &[SearchedWord], snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<(), MySqlError> {
         for word in &searched[self.rows.len()..] {
-            let found = if word.indexed { search.table.rows_with_word(snapshot, search.index, &word.key, stop)? } else { Vec::new() };
-            self.entries.push(found.len() as u64);
-            self.rows.push(found.into_iter().collect());
+            if !word.indexed {
+                self.entries.push(0);
+                self.rows.push(Some(BTreeSet::new()));
+                continue;
+            }
+            let found = search.table.rows_with_word(snapshot, search.index, &word.key, word.prefix, ENTRIES_MAX - self.kept, stop)?;
+            self.entries.push(found.entries);
+            self.kept += found.keys.as_ref().map_or(0, Vec::len);
+            self.rows.push(found.keys.map(|keys| keys.into_iter().collect()));
         }
         Ok(())
     }
@@ -194,7 +228,7 @@ impl Holders {
     /// idf of each word in a table of about so many rows; R2 of README.md.
     fn weights(&self, searched: &SearchedWords, rows: u64) -> Vec<f64> {
         // Rows that this transaction has not committed are not counted there.
-        let most = self.rows.iter().map(|holders| holders.len() as u64).max().unwrap_or(0);
+        let most = self.rows.iter().flatten().map(|holders| holders.len() as u64).max().unwrap_or(0);
         let rows = rows.max(most);
         let weight = |(entries, times): (&u64, &u64)| match entries * times {
             0 => 0.0,
@@ -205,9 +239,9 @@ impl Holders {
     }
 }
 
-/// Clustered keys among which are those of all rows that match, by the words alone.
-fn candidates(steps: &[Step], holders: &[BTreeSet<Vec<u8>>]) -> BTreeSet<Vec<u8>> {
-    let mut found = BTreeSet::new();
+/// Clustered keys among which are those of all rows that match, by the words alone; None: any row may match.
+fn candidates(steps: &[Step], holders: &[Option<BTreeSet<Vec<u8>>>]) -> Option<BTreeSet<Vec<u8>>> {
+    let mut found = Some(BTreeSet::new());
     let mut required = false;
     for step in steps {
         if matches!(step.operator, Some(Operator::Exclude | Operator::Negate)) {
@@ -215,22 +249,33 @@ fn candidates(steps: &[Step], holders: &[BTreeSet<Vec<u8>>]) -> BTreeSet<Vec<u8>
         }
         let part = match &step.part {
             Part::Word(word) => holders[*word].clone(),
-            Part::Phrase { words, .. } => match words.split_first() {
-                Some((first, others)) => holders[*first].iter().filter(|key| others.iter().all(|word| holders[*word].contains(*key))).cloned().collect(),
-                None => BTreeSet::new(),
-            },
+            Part::Phrase { words, .. } if words.is_empty() => Some(BTreeSet::new()),
+            Part::Phrase { words, .. } => words.iter().fold(None, |both, word| in_both(both, holders[*word].as_ref())),
             Part::Group(steps) => candidates(steps, holders),
         };
-        if step.operator != Some(Operator::Require) {
-            found.extend(part);
-        } else if required {
-            found.retain(|key| part.contains(key));
-        } else {
-            found = part;
-            required = true;
-        }
+        found = match (found, part) {
+            (_, part) if step.operator == Some(Operator::Require) && !required => part,
+            (found, part) if step.operator == Some(Operator::Require) => in_both(found, part.as_ref()),
+            (Some(mut found), Some(part)) => {
+                found.extend(part);
+                Some(found)
+            }
+            _ => None,
+        };
+        required |= step.operator == Some(Operator::Require);
     }
     found
+}
+
+/// The keys that are in two sets; None is the set of all.
+fn in_both(a: Option<BTreeSet<Vec<u8>>>, b: Option<&BTreeSet<Vec<u8>>>) -> Option<BTreeSet<Vec<u8>>> {
+    match (a, b) {
+        (Some(mut a), Some(b)) => {
+            a.retain(|key| b.contains(key));
+            Some(a)
+        }
+        (a, b) => a.or_else(|| b.cloned()),
+    }
 }
 
 /// The search by which a condition is true for matching rows only: MATCH itself, or its rank above a constant that is not negative.
@@ -253,15 +298,15 @@ pub fn search_of_condition(condition: &Expr) -> Option<(&Arc<Search>, &[Expr])> 
 }
 
 impl Session {
-    /// Settles the searches of a statement whose tables are open. `latest`: the statement changes or locks rows, so that what is committed by now counts.
+    /// Settles the searches of a statement whose tables are open. `latest`: the statement changes rows or locks those of the table, so that what is committed by now counts.
     /// Errors: 1064 for a search that is no search, 1317, 1412, 3024.
-    pub(crate) fn settle_searches(&mut self, searches: &[Arc<Search>], latest: bool) -> Result<(), MySqlError> {
+    pub(crate) fn settle_searches(&mut self, searches: &[Arc<Search>], latest: &dyn Fn(&Table) -> bool) -> Result<(), MySqlError> {
         let process = self.state.process.clone();
         let stop = || process.check().is_err();
         for search in searches {
             let text = eval(&search.query, &[], &mut self.state)?;
             let text = highkey_types::cast::to_str(&text);
-            let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
+            let snapshot = if latest(search.table()) { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
             let settled = blocking(|| search.settle(text.as_deref().unwrap_or_default(), &snapshot, &stop));
             process.check()?;
             settled?;

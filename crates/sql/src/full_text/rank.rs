@@ -12,16 +12,17 @@ use super::steps::{Part, SearchedWord, Step};
 const ADJUSTMENT: f32 = 1.0;
 
 /// The words of a row.
-struct Document {
+struct Document<'c> {
+    collation: &'c Collation,
     /// Those that an index holds, by key: how often they are there.
     counts: BTreeMap<Vec<u8>, u32>,
     /// All words of each column, in their order; only if a phrase asks for it.
     columns: Vec<Vec<Vec<u8>>>,
 }
 
-impl Document {
-    fn new(values: &[Value], collation: &Collation, in_order: bool) -> Document {
-        let mut document = Document { counts: BTreeMap::new(), columns: Vec::new() };
+impl<'c> Document<'c> {
+    fn new(values: &[Value], collation: &'c Collation, in_order: bool) -> Document<'c> {
+        let mut document = Document { collation, counts: BTreeMap::new(), columns: Vec::new() };
         for text in values.iter().filter_map(Value::as_str) {
             let mut column = Vec::new();
             for word in words(text) {
@@ -50,8 +51,9 @@ impl Document {
         if !word.prefix {
             return self.counts.get(&word.key).copied().unwrap_or(0);
         }
-        let first = self.counts.range(word.key.clone()..).next();
-        first.filter(|(key, _)| key.starts_with(&word.key)).map_or(0, |(_, count)| *count)
+        let stem = self.collation.key_stem(&word.key);
+        let mut alike = self.counts.range(stem.to_vec()..).take_while(|(key, _)| key.starts_with(stem));
+        alike.find(|(key, _)| self.collation.key_begins_with(key, &word.key)).map_or(0, |(_, count)| *count)
     }
 
     fn has_sequence(&self, sequence: &[Vec<u8>]) -> bool {
@@ -60,9 +62,14 @@ impl Document {
 
     /// All the words stand in some `distance` words side by side, whatever the columns.
     fn has_together(&self, words: &[&SearchedWord], distance: u64) -> bool {
-        let all: Vec<&Vec<u8>> = self.columns.iter().flatten().collect();
-        let width = usize::try_from(distance).unwrap_or(usize::MAX).min(all.len());
-        width > 0 && all.windows(width).any(|window| words.iter().all(|word| window.iter().any(|key| **key == word.key)))
+        let width = usize::try_from(distance).unwrap_or(usize::MAX);
+        let mut last: Vec<Option<usize>> = vec![None; words.len()];
+        self.columns.iter().flatten().enumerate().any(|(at, key)| {
+            for (last, _) in last.iter_mut().zip(words).filter(|(_, word)| word.key == *key) {
+                *last = Some(at);
+            }
+            last.iter().all(|place| place.is_some_and(|place| at - place < width))
+        })
     }
 }
 
@@ -149,7 +156,7 @@ fn has_phrase(steps: &[Step]) -> bool {
     })
 }
 
-fn walk(steps: &[Step], document: &Document, searched: &[SearchedWord]) -> Standing {
+fn walk(steps: &[Step], document: &Document<'_>, searched: &[SearchedWord]) -> Standing {
     let mut standing = Standing::default();
     for step in steps {
         match &step.part {

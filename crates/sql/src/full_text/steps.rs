@@ -1,15 +1,18 @@
 //! A search as steps, in the order in which InnoDB takes them.
 
+use std::collections::HashMap;
+
 use highkey_table::{is_indexed_word, word_key, words};
 use highkey_types::Collation;
 
 use super::parse::{Clause, Item, Operator};
 
 /// A word that is searched for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SearchedWord {
-    /// Its key under the index's collation; of the beginning of words the beginning of their keys.
+    /// Its key under the index's collation.
     pub key: Vec<u8>,
+    /// The beginning of words.
     pub prefix: bool,
     /// An index may hold it.
     pub indexed: bool,
@@ -17,12 +20,9 @@ pub struct SearchedWord {
 
 impl SearchedWord {
     fn new(collation: &Collation, word: &str, prefix: bool) -> SearchedWord {
-        let mut key = word_key(collation, word);
-        if prefix {
-            // The last byte ends the key.
-            key.pop();
-        }
-        SearchedWord { indexed: if prefix { !key.is_empty() } else { is_indexed_word(word) }, key, prefix }
+        let key = word_key(collation, word);
+        let indexed = if prefix { !collation.key_stem(&key).is_empty() } else { is_indexed_word(word) };
+        SearchedWord { key, prefix, indexed }
     }
 }
 
@@ -31,7 +31,7 @@ impl SearchedWord {
 pub enum Part {
     /// A word, by its place among the searched ones.
     Word(usize),
-    /// Those words together: in this sequence of keys, words that no index holds included, or all in so many words.
+    /// Those words together: in this sequence of keys, words that no index holds included but those at its beginning, or all in so many words.
     Phrase { words: Vec<usize>, sequence: Vec<Vec<u8>>, distance: u64 },
     /// Steps of their own.
     Group(Vec<Step>),
@@ -51,15 +51,17 @@ pub struct SearchedWords {
     pub words: Vec<SearchedWord>,
     /// How often each was written.
     pub times: Vec<u64>,
+    places: HashMap<SearchedWord, usize>,
 }
 
 impl SearchedWords {
     /// The place of a word.
     fn place(&mut self, word: SearchedWord) -> usize {
-        if let Some(place) = self.words.iter().position(|known| *known == word) {
-            self.times[place] += 1;
-            return place;
+        if let Some(place) = self.places.get(&word) {
+            self.times[*place] += 1;
+            return *place;
         }
+        self.places.insert(word.clone(), self.words.len());
         self.words.push(word);
         self.times.push(1);
         self.words.len() - 1
@@ -68,7 +70,7 @@ impl SearchedWords {
     /// The place of a word by its key, if it was not searched for yet.
     pub fn place_of_new(&mut self, key: Vec<u8>) -> Option<usize> {
         let word = SearchedWord { key, prefix: false, indexed: true };
-        if self.words.contains(&word) { None } else { Some(self.place(word)) }
+        if self.places.contains_key(&word) { None } else { Some(self.place(word)) }
     }
 }
 
@@ -102,10 +104,12 @@ fn parts(item: &Item, collation: &Collation, searched: &mut SearchedWords) -> Ve
         }
         Item::Phrase { text, distance } => {
             let found: Vec<usize> = words(text).filter(|word| is_indexed_word(word)).map(|word| searched.place(SearchedWord::new(collation, word, false))).collect();
-            if let [only] = found[..] {
-                return vec![Part::Word(only)];
+            // What stands before the first word that an index holds does not count.
+            let sequence: Vec<Vec<u8>> = words(text).skip_while(|word| !is_indexed_word(word)).map(|word| word_key(collation, word)).collect();
+            if let ([only], true) = (&found[..], *distance > 0 || sequence.len() == 1) {
+                return vec![Part::Word(*only)];
             }
-            vec![Part::Phrase { words: found, sequence: words(text).map(|word| word_key(collation, word)).collect(), distance: *distance }]
+            vec![Part::Phrase { words: found, sequence, distance: *distance }]
         }
         Item::Group(clauses) => vec![Part::Group(steps(clauses, collation, searched))],
     }

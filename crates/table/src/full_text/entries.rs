@@ -75,6 +75,7 @@ impl Table {
     pub(crate) async fn insert_words(&self, txn: &mut Transaction, index: usize, words: Vec<Vec<u8>>, clustered: &[u8]) -> Result<(), MySqlError> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for word in words {
+            txn.breathe(1).await?;
             self.indexes[index].word_entry(&word, clustered, &mut key, &mut value);
             // Only the row itself could have it already.
             if !self.insert_entry(txn, index, &key, &value).await? {
@@ -88,6 +89,7 @@ impl Table {
     pub(crate) async fn delete_words(&self, txn: &mut Transaction, index: usize, words: Vec<Vec<u8>>, clustered: &[u8]) -> Result<(), MySqlError> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for word in words {
+            txn.breathe(1).await?;
             self.indexes[index].word_entry(&word, clustered, &mut key, &mut value);
             self.delete_entry(txn, index, &key).await?;
         }

@@ -4,4 +4,5 @@ mod entries;
 mod search;
 mod words;
 
+pub use search::WordRows;
 pub use words::{STOPWORDS, WORD_CHARS_MAX, has_length_of_word, is_indexed_word, word_key, words};

@@ -31,10 +31,15 @@ pub fn is_indexed_word(word: &str) -> bool {
     !stops && has_length_of_word(word)
 }
 
-/// What the word is in an index under the collation: words that are equal under it have the same key, and no key is the beginning of another.
+/// What the word is in an index under the collation: words that are equal under it have the same key, and no key is the beginning of another. As in InnoDB
+/// only the `_bin` collations tell cases apart, not those that end in `_cs`.
 pub fn word_key(collation: &Collation, word: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(2 * word.len() + 2);
-    collation.sort_key(word.as_bytes(), &mut key);
+    if collation.name.ends_with("_cs") {
+        collation.sort_key(collation.lower(word).as_bytes(), &mut key);
+    } else {
+        collation.sort_key(word.as_bytes(), &mut key);
+    }
     key
 }
 
@@ -59,5 +64,33 @@ mod tests {
         let collation = Collation::utf8mb4();
         assert_eq!(word_key(collation, "Résumé"), word_key(collation, "resume"));
         assert!(!word_key(collation, "databases").starts_with(&word_key(collation, "database")));
+    }
+
+    #[test]
+    fn case_counts_in_bin_collations_only() {
+        let keys = |name: &str| ["Data", "data"].map(|word| word_key(Collation::by_name(name).unwrap(), word));
+        for name in ["utf8mb4_0900_as_cs", "latin1_general_cs", "utf8mb4_0900_ai_ci"] {
+            let [upper, lower] = keys(name);
+            assert_eq!(upper, lower, "{name}");
+        }
+        let [upper, lower] = keys("utf8mb4_bin");
+        assert_ne!(upper, lower);
+    }
+
+    #[test]
+    fn beginnings_are_told_on_each_level() {
+        for (name, accents) in [("utf8mb4_0900_ai_ci", false), ("utf8mb4_0900_as_ci", true), ("utf8mb4_0900_as_cs", true), ("utf8mb4_bin", true)] {
+            let collation = Collation::by_name(name).unwrap();
+            let begins = |word: &str, beginning: &str| {
+                let (key, beginning) = (word_key(collation, word), word_key(collation, beginning));
+                let behind = [&key[..], &[0x80, 0, 0, 1]].concat();
+                let begins = collation.key_begins_with(&behind, &beginning);
+                assert!(!begins || behind.starts_with(collation.key_stem(&beginning)));
+                begins
+            };
+            assert!(begins("database", "data") && begins("data", "data") && begins("dátabase", "dát"), "{name}");
+            assert!(!begins("dat", "data") && !begins("zebra", "data"), "{name}");
+            assert_eq!(begins("dátabase", "data"), !accents, "{name}");
+        }
     }
 }

@@ -193,6 +193,27 @@ impl Collation {
         !matches!(self.rule, Rule::Levels(_))
     }
 
+    /// What the sort keys of all texts that begin with a text begin with: that text's `key` without its end, of several levels the first one's.
+    pub fn key_stem<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        let first = match self.rule {
+            Rule::Levels([weights, ..]) => unicode_key_len(weights, key),
+            _ => key.len(),
+        };
+        &key[..first.saturating_sub(1)]
+    }
+
+    /// Whether a text begins with another on each level, by their sort keys. Behind the first there may be other bytes.
+    pub fn key_begins_with(&self, key: &[u8], beginning: &[u8]) -> bool {
+        let Rule::Levels(levels) = self.rule else { return key.starts_with(self.key_stem(beginning)) };
+        let (mut key, mut beginning) = (key, beginning);
+        levels.iter().all(|weights| {
+            let (level, others) = key.split_at(unicode_key_len(weights, key));
+            let (wanted, rest) = beginning.split_at(unicode_key_len(weights, beginning));
+            (key, beginning) = (others, rest);
+            level.starts_with(&wanted[..wanted.len().saturating_sub(1)])
+        })
+    }
+
     /// A hash that is equal for equal texts.
     pub fn hash_text(&self, text: &[u8]) -> u64 {
         if let Rule::Bytes = self.rule {

@@ -1,0 +1,31 @@
+# Accents and cases: only _bin collations tell cases apart, and beginnings of words count on every level.
+CREATE TABLE words (id INT PRIMARY KEY, cs VARCHAR(100) COLLATE utf8mb4_0900_as_cs, si VARCHAR(100) COLLATE utf8mb4_0900_as_ci, ai VARCHAR(100) COLLATE utf8mb4_0900_ai_ci, bin VARCHAR(100) COLLATE utf8mb4_bin, lat VARCHAR(100) CHARACTER SET latin1 COLLATE latin1_general_cs, FULLTEXT (cs), FULLTEXT (si), FULLTEXT (ai), FULLTEXT (bin), FULLTEXT (lat));
+INSERT INTO words VALUES (1, 'Database apple', 'Database apple', 'Database apple', 'Database apple', 'Database apple'), (2, 'database Apple', 'database Apple', 'database Apple', 'database Apple', 'database Apple'), (3, 'dátabase', 'dátabase', 'dátabase', 'dátabase', 'dátabase'), (4, 'zebra', 'zebra', 'zebra', 'zebra', 'zebra');
+SELECT id FROM words WHERE MATCH (cs) AGAINST ('dat*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (cs) AGAINST ('Dát*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (cs) AGAINST ('apple') ORDER BY id;
+SELECT id FROM words WHERE MATCH (si) AGAINST ('DAT*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (si) AGAINST ('dát*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (si) AGAINST ('database') ORDER BY id;
+SELECT id FROM words WHERE MATCH (ai) AGAINST ('dat*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (ai) AGAINST ('"DÁTABASE apple"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (bin) AGAINST ('dat*' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM words WHERE MATCH (bin) AGAINST ('Apple') ORDER BY id;
+SELECT id FROM words WHERE MATCH (lat) AGAINST ('APPLE') ORDER BY id;
+SELECT id FROM words WHERE MATCH (lat) AGAINST ('dat*' IN BOOLEAN MODE) ORDER BY id;
+# Of a phrase the words before the first that an index holds do not count; those behind it do.
+CREATE TABLE nights (id INT PRIMARY KEY, b VARCHAR(100), FULLTEXT (b));
+INSERT INTO nights VALUES (1, 'the night fall'), (2, 'night the fall'), (3, 'night fall'), (4, 'fall night'), (5, 'fall the'), (6, 'night of'), (7, 'xy night'), (8, 'night xy fall');
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"the night"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night the"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night the"') ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"the night fall"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night the fall"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night xy"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"xy night"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night zz"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('fall -"night the"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('+fall +"night the"' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night the" @5' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night fall" @2' IN BOOLEAN MODE) ORDER BY id;
+SELECT id FROM nights WHERE MATCH (b) AGAINST ('"night fall" @3' IN BOOLEAN MODE) ORDER BY id;

@@ -99,6 +99,21 @@ async fn its_readers_need_what_is_below_it() {
     assert_eq!(u.value("SELECT sys.format_bytes(1)").await, "1 bytes");
 }
 
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn what_clients_say_of_themselves_is_seen_by_their_users() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE USER u@localhost").await;
+    root.session.process().set_attributes(vec![("program_name".into(), "of_root".into())]);
+    let other = server.connect_as("u");
+    other.session.process().set_attributes(vec![("program_name".into(), "of_u".into())]);
+    let mut u = server.connect_as("u");
+    assert_eq!(u.rows("SELECT attr_value FROM performance_schema.session_account_connect_attrs").await, table("of_u"));
+    assert_eq!(u.error("SELECT attr_value FROM performance_schema.session_connect_attrs").await.0, 1142);
+    assert_eq!(root.rows("SELECT attr_value FROM performance_schema.session_connect_attrs ORDER BY 1").await, table("of_root|of_u"));
+}
+
 #[tokio::test]
 async fn statements_and_sessions_are_told_of() {
     let server = Server::new();

@@ -90,6 +90,10 @@ async fn its_readers_need_what_is_below_it() {
     assert_eq!(u.error("SELECT sys.format_bytes(1)").await.0, 1370);
     assert_eq!(u.error("CALL sys.ps_setup_show_enabled_consumers()").await.0, 1370);
     assert_eq!(u.error("SHOW CREATE VIEW sys.version").await.0, 1142);
+    assert_eq!(u.rows("DESCRIBE sys.host_summary").await.len(), 12);
+    u.ok("SET div_precision_increment = 9").await;
+    let latency = "SELECT numeric_scale FROM information_schema.columns WHERE table_schema = 'sys' AND table_name = 'x$user_summary' AND column_name = 'statement_avg_latency'";
+    assert_eq!(u.value(latency).await, "4");
     root.ok("GRANT SELECT ON performance_schema.* TO u@localhost").await;
     u.rows("SELECT * FROM sys.x$statement_analysis").await;
     assert_eq!(u.error("SELECT * FROM sys.statement_analysis").await.0, 1356);

@@ -118,11 +118,19 @@ pub fn definition(state: &SessionState, view: &View) -> String {
 
 /// The columns of a view as SHOW COLUMNS and information_schema show them. Error 1356 if it is no longer valid.
 pub fn columns(state: &SessionState, view: &Arc<View>) -> Result<Vec<ColumnDef>, MySqlError> {
+    if view.is_built_in() {
+        return sys::columns(state, view);
+    }
     let (rel, _) = bind::bind_view_columns(view, state)?;
+    Ok(columns_of(&rel))
+}
+
+/// The columns of a view whose query is bound.
+pub fn columns_of(rel: &Rel) -> Vec<ColumnDef> {
     let column = |(i, field): (usize, &crate::plan::Field)| {
         let mut def = ColumnDef::new(&field.name, field.ty.ty.clone());
         def.nullable = field.ty.nullable;
-        def.default = match origin(&rel, i) {
+        def.default = match origin(rel, i) {
             Origin::Column(default) => default,
             Origin::United => Default::None,
             Origin::Computed if def.nullable => Default::None,
@@ -130,7 +138,7 @@ pub fn columns(state: &SessionState, view: &Arc<View>) -> Result<Vec<ColumnDef>,
         };
         def
     };
-    Ok(rel.fields.iter().enumerate().map(column).collect())
+    rel.fields.iter().enumerate().map(column).collect()
 }
 
 enum Origin {

@@ -95,11 +95,12 @@ pub(super) fn connections(state: &SessionState, by_user: bool, by_host: bool) ->
     counts.into_iter().map(row).collect()
 }
 
-/// performance_schema.session_connect_attrs: what clients say of themselves, in no order. `own`: those of the session's user only.
+/// performance_schema.session_connect_attrs: what clients say of themselves, in no order. `own`: those of who is the session's user, from where it is.
 pub(super) fn attributes(state: &SessionState, own: bool) -> Vec<Vec<Value>> {
+    let is_own = |p: &ProcessSnapshot| p.user == state.client.user && host(p) == host_of(&state.client.client_address);
     let mut rows = Vec::new();
     for process in state.instance.processes().all() {
-        if !own || process.snapshot().user == state.client.user {
+        if !own || is_own(&process.snapshot()) {
             rows.extend(process.attributes().iter().map(|(name, value)| vec![u(process.id()), t(name), t(value), Value::Null]));
         }
     }

@@ -27,7 +27,8 @@ pub use roles::{RoleSettings, grants_with_roles, quoted_role, quoted_roles, role
 pub use text::{account, column_cell, grant_statements};
 
 /// Tables of performance_schema that every account may read.
-const WORLD_READABLE: [&str; 4] = ["global_status", "global_variables", "session_status", "session_variables"];
+const WORLD_READABLE: [&str; 6] =
+    ["global_status", "global_variables", "persisted_variables", "session_account_connect_attrs", "session_status", "session_variables"];
 
 /// What an account may do, and how errors name it.
 #[derive(Clone, Debug)]

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
-use highkey_table::{Catalog, CheckOption, DataAccess, RoutineDef, RoutineKind, View, ViewAlgorithm, ViewDef};
-use highkey_types::{Charset, Collation, Str, Value};
+use highkey_table::{Catalog, CheckOption, ColumnDef, DataAccess, RoutineDef, RoutineKind, View, ViewAlgorithm, ViewDef};
+use highkey_types::{Charset, Collation, MySqlError, SqlMode, Str, TimeZone, Value};
+use parking_lot::Mutex;
 
+use crate::bind::{self, BindContext, TableSource};
+use crate::execute;
 use crate::information_schema;
-use crate::parse::ast::Statement;
+use crate::parse::ast::{Statement, VariableScope};
 use crate::parse::{self, ParseOptions};
-use crate::session::SessionState;
+use crate::session::{SessionState, error};
 use crate::variables::SqlModes;
 
 const SCHEMA: &str = "sys";
@@ -29,6 +32,9 @@ static ROUTINES: LazyLock<BTreeMap<(RoutineKind, Str), Arc<RoutineDef>>> = LazyL
     let routines = statements(include_str!("routines.sql")).map(|statement| Arc::new(routine(statement)));
     routines.map(|def| ((def.kind, def.name.clone()), def)).collect()
 });
+
+/// Of the views that have been asked for theirs, by name.
+static COLUMNS: LazyLock<Mutex<BTreeMap<Str, Vec<ColumnDef>>>> = LazyLock::new(Mutex::default);
 
 /// The statements of a script, without their semicolons.
 fn statements(script: &'static str) -> impl Iterator<Item = &'static str> {
@@ -115,4 +121,63 @@ pub fn find_routine(catalog: &Catalog, schema: &str, kind: RoutineKind, name: &s
 /// The routines of a schema by kind and name.
 pub fn routines(catalog: &Catalog, schema: &str) -> Vec<Arc<RoutineDef>> {
     if schema == SCHEMA { ROUTINES.values().cloned().collect() } else { catalog.routines(schema) }
+}
+
+/// A session in which views are bound for their columns, which are the same whoever asks, and however the own session is set.
+struct AnySession<'a>(&'a SessionState);
+
+impl BindContext for AnySession<'_> {
+    fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
+        if let Some(table) = information_schema::find(schema, name) {
+            return Ok(TableSource::Virtual(table));
+        }
+        match VIEWS.get(name).filter(|_| schema == SCHEMA) {
+            Some(view) => Ok(TableSource::View(view.clone())),
+            None => Err(error::no_such_table(&format!("{schema}.{name}"))),
+        }
+    }
+
+    fn current_schema(&self) -> Option<Str> {
+        None
+    }
+
+    fn collation(&self) -> &'static Collation {
+        Collation::utf8mb4()
+    }
+
+    fn sql_mode(&self) -> SqlMode {
+        SqlMode::default()
+    }
+
+    fn only_full_group_by(&self) -> bool {
+        true
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        BindContext::time_zone(self.0)
+    }
+
+    fn function(&self, schema: &str, name: &str) -> Option<Arc<RoutineDef>> {
+        BindContext::function(self.0, schema, name)
+    }
+
+    fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        BindContext::system_var(self.0, scope, name)
+    }
+
+    fn user_var(&self, _name: &str) -> Option<(Value, &'static Collation)> {
+        None
+    }
+}
+
+/// The columns of a view of sys, found once: lists of all columns ask for those of all views.
+pub fn columns(state: &SessionState, view: &Arc<View>) -> Result<Vec<ColumnDef>, MySqlError> {
+    let name = &view.def().name;
+    if let Some(columns) = COLUMNS.lock().get(name) {
+        return Ok(columns.clone());
+    }
+    let (rel, _) = bind::bind_view_columns(view, &AnySession(state))?;
+    let columns = execute::view::columns_of(&rel);
+    COLUMNS.lock().insert(name.clone(), columns.clone());
+    Ok(columns)
 }

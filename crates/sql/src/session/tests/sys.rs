@@ -90,6 +90,10 @@ async fn its_readers_need_what_is_below_it() {
     assert_eq!(u.error("SELECT sys.format_bytes(1)").await.0, 1370);
     assert_eq!(u.error("CALL sys.ps_setup_show_enabled_consumers()").await.0, 1370);
     assert_eq!(u.error("SHOW CREATE VIEW sys.version").await.0, 1142);
+    assert_eq!(u.rows("DESCRIBE sys.host_summary").await.len(), 12);
+    u.ok("SET div_precision_increment = 9").await;
+    let latency = "SELECT numeric_scale FROM information_schema.columns WHERE table_schema = 'sys' AND table_name = 'x$user_summary' AND column_name = 'statement_avg_latency'";
+    assert_eq!(u.value(latency).await, "4");
     root.ok("GRANT SELECT ON performance_schema.* TO u@localhost").await;
     u.rows("SELECT * FROM sys.x$statement_analysis").await;
     assert_eq!(u.error("SELECT * FROM sys.statement_analysis").await.0, 1356);
@@ -97,6 +101,21 @@ async fn its_readers_need_what_is_below_it() {
     root.ok("GRANT EXECUTE ON sys.* TO u@localhost").await;
     u.rows("SELECT * FROM sys.statement_analysis").await;
     assert_eq!(u.value("SELECT sys.format_bytes(1)").await, "1 bytes");
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn what_clients_say_of_themselves_is_seen_by_their_users() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE USER u@localhost").await;
+    root.session.process().set_attributes(vec![("program_name".into(), "of_root".into())]);
+    let other = server.connect_as("u");
+    other.session.process().set_attributes(vec![("program_name".into(), "of_u".into())]);
+    let mut u = server.connect_as("u");
+    assert_eq!(u.rows("SELECT attr_value FROM performance_schema.session_account_connect_attrs").await, table("of_u"));
+    assert_eq!(u.error("SELECT attr_value FROM performance_schema.session_connect_attrs").await.0, 1142);
+    assert_eq!(root.rows("SELECT attr_value FROM performance_schema.session_connect_attrs ORDER BY 1").await, table("of_root|of_u"));
 }
 
 #[tokio::test]

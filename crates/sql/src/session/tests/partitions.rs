@@ -54,6 +54,39 @@ async fn a_view_reads_the_partitions_that_it_names() {
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "2");
 }
 
+/// What is in the catalog can be read again.
+#[tokio::test]
+async fn deep_expressions_are_refused() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let sum = |terms: usize| format!("id{}", " + 1".repeat(terms));
+    c.ok(&format!("CREATE TABLE t (id INT) PARTITION BY HASH ({}) PARTITIONS 4", sum(31))).await;
+    c.ok(&format!("CREATE TABLE u (id INT) PARTITION BY HASH ({}id{}) PARTITIONS 4", "ABS(".repeat(31), ")".repeat(31))).await;
+    assert_eq!(c.error(&format!("CREATE TABLE v (id INT) PARTITION BY HASH ({}) PARTITIONS 4", sum(32))).await.0, 1235);
+}
+
+/// Below REPEATABLE READ a row that a statement does not want is unlocked again, of whichever partition it is.
+#[tokio::test]
+async fn unwanted_rows_are_unlocked() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let mut other = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 3").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)").await;
+    other.ok("SET innodb_lock_wait_timeout = 1").await;
+    for statement in ["UPDATE t SET v = v + 10 WHERE v = 4", "DELETE FROM t WHERE v = 4", "SELECT * FROM t WHERE v = 4 FOR UPDATE"] {
+        c.ok("SET TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+        c.ok("BEGIN").await;
+        c.ok(statement).await;
+        other.ok("BEGIN").await;
+        other.ok("UPDATE t SET v = v + 0 WHERE id IN (1, 2, 3, 5, 6, 7)").await;
+        other.ok("SELECT * FROM t WHERE id IN (1, 2, 3, 5, 6, 7) FOR UPDATE").await;
+        assert_eq!(other.error("SELECT * FROM t WHERE id = 4 FOR UPDATE").await.0, 1205, "{statement}");
+        other.ok("ROLLBACK").await;
+        c.ok("ROLLBACK").await;
+    }
+}
+
 /// Plans that are kept end with the definition, also those of some partitions only.
 #[tokio::test]
 async fn plans_of_partitions_follow_the_definition() {

@@ -506,10 +506,10 @@ impl Table {
 
     /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
     ///
-    /// Errors 1317, 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1317, 1451, 1526, 1748, 1761, 1863, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
         match &self.parts {
-            Some(parts) => self.part_of(parts, old)?.delete_here(txn, old).await,
+            Some(parts) => self.part_to_change(txn, parts, old)?.delete_here(txn, old).await,
             None => self.delete_here(txn, old).await,
         }
     }
@@ -549,7 +549,7 @@ impl Table {
 
     /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
     ///
-    /// Errors 1062, 1317, 1451, 1452, 1526, 1690, 1748, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1062, 1317, 1451, 1452, 1526, 1690, 1748, 1761, 1863, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
         match &self.parts {
             Some(parts) => self.update_in_parts(txn, parts, old, new).await,

@@ -307,7 +307,8 @@ impl Chooser {
             Rule::ListColumns(parts, places) => places.get(&self.tuple(parts, row)).copied().ok_or_else(|| error::no_partition("from column_list")),
             Rule::Hash { expr, count, linear } => {
                 let value = expr.eval(row)?.unwrap_or(0);
-                Ok(if *linear { linear_place(value as u64, *count) } else { (value % *count as i128).unsigned_abs() as usize })
+                // MySQL takes a number without sign for one with it.
+                Ok(if *linear { linear_place(value as u64, *count) } else { (value as i64 % *count as i64).unsigned_abs() as usize })
             }
             Rule::Key { parts, count, linear } => {
                 let hash = hash(&self.tuple(parts, row));
@@ -464,7 +465,7 @@ impl Parts {
         self.selected.iter().map(|&at| &self.tables[at])
     }
 
-    fn is_selected(&self, at: usize) -> bool {
+    pub(crate) fn is_selected(&self, at: usize) -> bool {
         self.selected.binary_search(&at).is_ok()
     }
 

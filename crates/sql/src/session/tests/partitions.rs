@@ -85,6 +85,39 @@ async fn unwanted_rows_are_unlocked() {
     }
 }
 
+/// EXCHANGE … WITHOUT VALIDATION puts rows where they do not belong: they are read, and neither changed nor taken for a row with their key elsewhere.
+#[tokio::test]
+async fn misplaced_rows_are_not_changed() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok(&format!("CREATE TABLE t (id INT PRIMARY KEY, v INT) {RANGES}")).await;
+    c.ok("CREATE TABLE x (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1)").await;
+    c.ok("INSERT INTO x VALUES (1, 7), (2, 8)").await;
+    c.ok("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x WITHOUT VALIDATION").await;
+    assert_eq!(c.error("DELETE FROM t WHERE v = 7").await.0, 1863);
+    assert_eq!(c.error("UPDATE t SET v = 9 WHERE v = 8").await.0, 1863);
+    assert_eq!(c.error("DELETE FROM t PARTITION (p1)").await.0, 1748);
+    assert_eq!(c.error("ALTER TABLE t REBUILD PARTITION p1").await.0, 1863);
+    assert_eq!(c.value("SELECT GROUP_CONCAT(v ORDER BY v) FROM t").await, "1,7,8");
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p1").await;
+    assert_eq!(c.value("SELECT GROUP_CONCAT(v) FROM t").await, "1");
+}
+
+#[tokio::test]
+async fn partitions_that_are_all_emptied_count_anew() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok(&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT) {RANGES}")).await;
+    c.ok("INSERT INTO t VALUES (1, 1), (15, 2)").await;
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p1").await;
+    c.ok("INSERT INTO t (v) VALUES (3)").await;
+    assert_eq!(c.value("SELECT MAX(id) FROM t").await, "16");
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p0, p1, pm").await;
+    c.ok("INSERT INTO t (v) VALUES (4)").await;
+    assert_eq!(c.value("SELECT GROUP_CONCAT(id) FROM t").await, "1");
+}
+
 /// Plans that are kept end with the definition, also those of some partitions only.
 #[tokio::test]
 async fn plans_of_partitions_follow_the_definition() {

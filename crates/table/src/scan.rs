@@ -256,9 +256,16 @@ impl Table {
         let Some(parts) = &self.parts else {
             return LockingScan::Tree(self.scan_locking_bounds(txn, index, bounds, last, direction, mode, policy));
         };
-        let parts = parts.with_range(self, index, range).into_iter();
-        let scans = parts.map(|part| part.scan_locking_bounds(txn, index, bounds.clone(), last.clone(), direction, mode, policy)).collect();
-        LockingScan::Parts(PartsLocking::new(self.clone(), index, direction, scans))
+        let parts = parts.with_range(self, index, range);
+        let mut scans: Vec<TreeLocking> =
+            parts.iter().map(|part| part.scan_locking_bounds(txn, index, bounds.clone(), last.clone(), direction, mode, policy)).collect();
+        match (scans.len(), scans.pop()) {
+            (1, Some(only)) => LockingScan::Tree(only),
+            (_, last) => {
+                scans.extend(last);
+                LockingScan::Parts(PartsLocking::new(self.clone(), index, direction, scans))
+            }
+        }
     }
 
     /// The same between encoded keys, of a table that has its own trees; `last` as in `Txn::scan_latest`.
@@ -453,6 +460,15 @@ pub enum LockingScan {
 }
 
 impl LockingScan {
+    /// The same scan for whoever does not ask for the order of the index: partitions are read one after the other, and no row is locked ahead, so that
+    /// `Table::unlock` can give back each row that is not wanted.
+    pub fn in_any_order(mut self) -> LockingScan {
+        if let LockingScan::Parts(scan) = &mut self {
+            scan.give_up_order();
+        }
+        self
+    }
+
     /// The next row, locked. None at the end. `txn` is the transaction that the scan was made with.
     /// Errors: 1205, 1213, 1317, 3572.
     pub async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {

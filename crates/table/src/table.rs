@@ -19,7 +19,7 @@ use crate::high_water::HighWater;
 use crate::histogram::Histograms;
 use crate::index::{self, IndexCodec};
 use crate::metadata_lock::MetadataLock;
-use crate::partition::{Chooser, PartitionDef, Parts, part_def};
+use crate::partition::{Chooser, Parts, part_defs};
 use crate::row::Row;
 use crate::row_id::{self, RowIds};
 use crate::statistics::Statistics;
@@ -158,8 +158,7 @@ impl Table {
         }
         let layout = Arc::new(RowLayout::new(&types));
         let event_maps: Arc<[OnceLock<Arc<TableMap>>; 2]> = Arc::default();
-        let part = |partition: &PartitionDef| {
-            let def = part_def(&def, partition);
+        let part = |def: TableDef| {
             Arc::new(Table {
                 layout: layout.clone(),
                 indexes: (0..def.indexes.len()).map(|i| IndexCodec::new(&def, i)).collect(),
@@ -178,7 +177,7 @@ impl Table {
         };
         let parts = def.partitioning.as_ref().map(|partitioning| {
             let chooser = Chooser::new(&def, partitioning).expect("a definition is checked before it becomes a table");
-            let tables: Arc<[Arc<Table>]> = partitioning.partitions.iter().map(part).collect();
+            let tables: Arc<[Arc<Table>]> = part_defs(&def).into_iter().map(part).collect();
             Parts { chooser: Arc::new(chooser), selected: (0..tables.len()).collect(), tables, named: false }
         });
         Table {
@@ -507,10 +506,10 @@ impl Table {
 
     /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
     ///
-    /// Errors 1317, 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1317, 1451, 1526, 1748, 1761, 1863, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
         match &self.parts {
-            Some(parts) => self.part_of(parts, old)?.delete_here(txn, old).await,
+            Some(parts) => self.part_to_change(txn, parts, old)?.delete_here(txn, old).await,
             None => self.delete_here(txn, old).await,
         }
     }
@@ -550,7 +549,7 @@ impl Table {
 
     /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
     ///
-    /// Errors 1062, 1317, 1451, 1452, 1526, 1690, 1748, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1062, 1317, 1451, 1452, 1526, 1690, 1748, 1761, 1863, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
         match &self.parts {
             Some(parts) => self.update_in_parts(txn, parts, old, new).await,

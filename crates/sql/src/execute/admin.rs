@@ -7,7 +7,7 @@ use super::{BoundTables, Failure, Outcome};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
-use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, StoredProgram, TableLock};
+use crate::parse::ast::{AlterAction, Expr, ExprKind, Flush, FunctionCall, ObjectName, PartitionAction, Statement, StoredProgram, TableLock};
 use crate::session::{Interruption, LockedName, Session, StatusCounter, error};
 use crate::show;
 use crate::sys;
@@ -207,7 +207,13 @@ impl Session {
         match statement {
             CreateTable(create) => self.check_locked([&create.name], true),
             DropTable(drop) => self.check_locked(&drop.names, true),
-            AlterTable(alter) => self.check_locked([&alter.name], true),
+            AlterTable(alter) => {
+                let exchanged = alter.actions.iter().filter_map(|action| match action {
+                    AlterAction::Partitions(PartitionAction::Exchange { table, .. }) => Some(table),
+                    _ => None,
+                });
+                self.check_locked(std::iter::once(&alter.name).chain(exchanged), true)
+            }
             TruncateTable(name) => self.check_locked([name], true),
             CreateIndex(create) => self.check_locked([&create.table], true),
             DropIndex { table, .. } => self.check_locked([table], true),

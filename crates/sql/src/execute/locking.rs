@@ -193,14 +193,14 @@ impl Session {
             .collect()
     }
 
-    /// Starts locking the rows of one range. A whole unique key is locked by itself; without such a row, the gap where it would be.
+    /// Starts locking the rows of one range, in any order. A whole unique key is locked by itself; without such a row, the gap where it would be.
     pub(crate) fn locking_rows(&mut self, table: &Arc<Table>, access: &Access, range: &KeyRange, mode: LockMode, policy: LockWaitPolicy) -> LockingRows {
         if access.unique
             && let Some(key) = whole_key(range, &table.def().indexes[access.index])
         {
             return LockingRows::Key { table: table.clone(), index: access.index, key: Some(key.to_vec()), mode, policy };
         }
-        LockingRows::Scan(table.scan_locking(self.txn(), access.index, range, Direction::Forward, mode, policy))
+        LockingRows::Scan(table.scan_locking(self.txn(), access.index, range, Direction::Forward, mode, policy).in_any_order())
     }
 
     /// Counts what was read of a range of an access. `before`: the rows that the statement had read when it was begun; `ended`: it was seen that there are no

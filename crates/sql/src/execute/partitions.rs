@@ -20,6 +20,8 @@ use crate::{bind, expr};
 /// MySQL's limits.
 const PARTITIONS_MAX: u64 = 8192;
 const COMMENT_MAX: usize = 1024;
+/// Of a partitioning expression. In the table's record a level is up to three of JSON, which is decoded to 128.
+const LEVELS_MAX: usize = 32;
 
 /// The partitions that PARTITION BY gives a table of these columns.
 pub(super) fn partitioning(by: &ast::PartitionBy, columns: &[ColumnDef], state: &mut SessionState) -> Result<Partitioning, MySqlError> {
@@ -121,9 +123,12 @@ fn not_constant_enough() -> MySqlError {
     err(1486, "Constant, random or timezone-dependent expressions in (sub)partitioning function are not allowed")
 }
 
-/// A partitioning expression. Errors 1054, 1486, 1564, 1659.
+/// A partitioning expression. Errors 1054, 1235, 1486, 1564, 1659.
 fn function(ast: &ast::Expr, columns: &[ColumnDef]) -> Result<PartitionExpr, MySqlError> {
     let found = operand(ast, columns)?;
+    if found.levels() > LEVELS_MAX {
+        return Err(error::not_supported("a partitioning expression of more than 32 levels"));
+    }
     let mut any = false;
     found.each_column(&mut |_: &String| any = true);
     if any { Ok(found) } else { Err(not_constant_enough()) }

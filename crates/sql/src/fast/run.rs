@@ -498,6 +498,9 @@ impl Session {
             }
             let before = run.scanned;
             let mut scan = source.table.scan_locking(self.txn(), source.index, &range, direction, mode, policy);
+            if !source.ordered {
+                scan = scan.in_any_order();
+            }
             while !run.stopped {
                 let Some(found) = scan.next(self.txn()).await? else { break };
                 let wanted = self.push_found(source, run, &found, destination)?;

@@ -11,7 +11,7 @@ use crate::bulk::{Run, Runs, Unbuilt, scratch, side_by_side, useful_threads};
 use crate::def::{IndexKind, TableDef};
 use crate::error;
 use crate::index::{IndexCodec, clustered_key};
-use crate::partition::{Chooser, part_def};
+use crate::partition::{Chooser, part_defs};
 use crate::row::RowBatch;
 use crate::scan::{KeyRange, ScanPartition};
 use crate::table::{Table, duplicate_entry};
@@ -372,10 +372,7 @@ impl<'a> TreeBuilder<'a> {
 
 /// The definitions whose trees the rows of `def` go into: its own, or one for each partition.
 pub(crate) fn tree_defs(def: &TableDef) -> Vec<TableDef> {
-    match &def.partitioning {
-        None => vec![def.clone()],
-        Some(partitioning) => partitioning.partitions.iter().map(|partition| part_def(def, partition)).collect(),
-    }
+    if def.partitioning.is_some() { part_defs(def) } else { vec![def.clone()] }
 }
 
 /// Writes rows into the trees of a table, each into those of its partition.

@@ -31,7 +31,7 @@ pub struct RepartitionPlan {
 impl Database {
     /// Gives a table other partitions. Returns the rows that were copied.
     ///
-    /// Errors: 1412 if the definition is no longer the one that the plan was made from (plan again), 1317, 1493, 1495, 1505, 1526 and 1737 for rows that
+    /// Errors: 1412 if the definition is no longer the one that the plan was made from (plan again), 1317, 1493, 1495, 1505, 1526 and 1863 for rows that
     /// no new partition takes.
     pub async fn change_partitions(self: &Arc<Self>, cx: &DdlContext, plan: RepartitionPlan) -> Result<u64, MySqlError> {
         refuse_system_schema(&plan.table.0)?;
@@ -60,11 +60,13 @@ impl Database {
             let defs = tree_defs(&def);
             let mut builder = TableBuilder::new(&old.engine, &def, &defs, cx)?;
             builder.next_row_id = old.state.row_ids.counter().next();
-            for part in &leaving {
+            for (from, part) in leaving.iter().enumerate() {
                 for_each_row(part, &snapshot, cx, |batch, row| {
                     let row = batch.values(row);
-                    if !is_new[builder.place(&row)?] {
-                        return Err(error::row_of_other_partition());
+                    let to = builder.place(&row)?;
+                    if !is_new[to] {
+                        let what = format!("from REBUILD/REORGANIZED partition: {from} to non included partition (new definition): {to}");
+                        return Err(errors::row_in_wrong_partition(&what));
                     }
                     builder.add_row(&row)
                 })?;
@@ -76,7 +78,15 @@ impl Database {
             self.finish_repartition(cx, txn, &old, &leaving, def)?;
             old.state.row_ids.reset(next);
         } else {
+            // As after TRUNCATE TABLE.
+            let is_emptied = kept.is_empty();
+            if is_emptied {
+                self.write_counter(&mut txn, keys::auto_increment(def.id), 1)?;
+            }
             self.finish_repartition(cx, txn, &old, &leaving, def)?;
+            if is_emptied {
+                old.state.auto_increment.reset(1);
+            }
         }
         Ok(rows)
     }

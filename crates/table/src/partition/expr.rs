@@ -134,6 +134,16 @@ impl<C> PartitionExpr<C> {
             PartitionExpr::Call(_, args) => args.iter().for_each(|arg| arg.each_column(visit)),
         }
     }
+
+    /// How deep it is: a column or a number is one level.
+    pub fn levels(&self) -> usize {
+        1 + match self {
+            PartitionExpr::Column(_) | PartitionExpr::Number(_) => 0,
+            PartitionExpr::Negate(inner) => inner.levels(),
+            PartitionExpr::Binary(_, left, right) => left.levels().max(right.levels()),
+            PartitionExpr::Call(_, args) => args.iter().map(PartitionExpr::levels).max().unwrap_or(0),
+        }
+    }
 }
 
 impl PartitionExpr {

@@ -307,7 +307,8 @@ impl Chooser {
             Rule::ListColumns(parts, places) => places.get(&self.tuple(parts, row)).copied().ok_or_else(|| error::no_partition("from column_list")),
             Rule::Hash { expr, count, linear } => {
                 let value = expr.eval(row)?.unwrap_or(0);
-                Ok(if *linear { linear_place(value as u64, *count) } else { (value % *count as i128).unsigned_abs() as usize })
+                // MySQL takes a number without sign for one with it.
+                Ok(if *linear { linear_place(value as u64, *count) } else { (value as i64 % *count as i64).unsigned_abs() as usize })
             }
             Rule::Key { parts, count, linear } => {
                 let hash = hash(&self.tuple(parts, row));
@@ -464,10 +465,14 @@ impl Parts {
         self.selected.iter().map(|&at| &self.tables[at])
     }
 
+    pub(crate) fn is_selected(&self, at: usize) -> bool {
+        self.selected.binary_search(&at).is_ok()
+    }
+
     /// The partition that takes a new row. Errors 1526, 1690, 1748.
     pub(crate) fn for_new(&self, row: &[Value]) -> Result<&Arc<Table>, MySqlError> {
         let at = self.chooser.partition_of(row)?;
-        if self.named && !self.selected.contains(&at) {
+        if self.named && !self.is_selected(at) {
             return Err(error::row_outside_partitions());
         }
         Ok(&self.tables[at])
@@ -476,7 +481,7 @@ impl Parts {
     /// Those of the selected ones in which a whole unique key can be.
     pub(crate) fn with_key(&self, table: &Table, index: usize, key: &[Value]) -> Vec<Arc<Table>> {
         match self.chooser.row_of(&whole_columns(&table.indexes[index]), key).map(|row| self.chooser.partition_of(&row)) {
-            Some(found) => found.ok().filter(|at| self.selected.contains(at)).map(|at| self.tables[at].clone()).into_iter().collect(),
+            Some(found) => found.ok().filter(|at| self.is_selected(*at)).map(|at| self.tables[at].clone()).into_iter().collect(),
             None => self.selected().cloned().collect(),
         }
     }
@@ -486,19 +491,24 @@ impl Parts {
         let codec = &table.indexes[index];
         let ascending = codec.parts.first().is_some_and(|part| !part.descending);
         match self.chooser.of_range(&whole_columns(codec), ascending, range) {
-            Some(places) => places.into_iter().filter(|at| self.selected.contains(at)).map(|at| self.tables[at].clone()).collect(),
+            Some(places) => places.into_iter().filter(|at| self.is_selected(*at)).map(|at| self.tables[at].clone()).collect(),
             None => self.selected().cloned().collect(),
         }
     }
 }
 
-/// The definition of one partition as that of a table with its trees.
-pub(crate) fn part_def(def: &TableDef, partition: &PartitionDef) -> TableDef {
-    let mut part = TableDef { partitioning: None, ..def.clone() };
-    for (at, index) in part.indexes.iter_mut().enumerate() {
-        index.id = partition.trees.get(at).copied().unwrap_or(NO_TREE);
-    }
-    part
+/// The definitions of the partitions, in order, as those of tables with their trees; none of a table without.
+pub(crate) fn part_defs(def: &TableDef) -> Vec<TableDef> {
+    let Some(partitioning) = &def.partitioning else { return Vec::new() };
+    let bare = TableDef { partitioning: None, ..def.clone() };
+    let part = |partition: &PartitionDef| {
+        let mut part = bare.clone();
+        for (at, index) in part.indexes.iter_mut().enumerate() {
+            index.id = partition.trees.get(at).copied().unwrap_or(NO_TREE);
+        }
+        part
+    };
+    partitioning.partitions.iter().map(part).collect()
 }
 
 /// Stands for the trees of a partitioned table, which has none of its own: the storage engine knows no such tree.

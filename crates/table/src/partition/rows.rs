@@ -87,7 +87,29 @@ impl Table {
         }
     }
 
-    /// The partition that has a row which a read of this table gave.
+    /// The partition of a row that a locking read of this table gave, for a change of it. Errors 1526 and 1748, and 1863 for a row that is in another one,
+    /// where EXCHANGE PARTITION … WITHOUT VALIDATION may have put it.
+    pub(crate) fn part_to_change(&self, txn: &mut Transaction, parts: &Parts, row: &Row) -> Result<Arc<Table>, MySqlError> {
+        let at = parts.chooser.partition_of(&row.values())?;
+        let mut data = Vec::new();
+        let mut has_row = |part: &Table| -> Result<bool, MySqlError> {
+            let found = txn.inner().get_latest(part.clustered().id, &row.key, &mut data).map_err(|e| self.failed(e))?;
+            Ok(found && data == row.data)
+        };
+        if !has_row(&parts.tables[at])? {
+            if parts.named && !parts.is_selected(at) {
+                return Err(error::row_outside_partitions());
+            }
+            for &other in parts.selected.iter() {
+                if has_row(&parts.tables[other])? {
+                    return Err(highkey_types::errors::row_in_wrong_partition(&format!("{other}. Correct is {at}")));
+                }
+            }
+        }
+        Ok(parts.tables[at].clone())
+    }
+
+    /// The partition in which a row belongs that a read of this table gave.
     pub(crate) fn part_of(&self, parts: &Parts, row: &Row) -> Result<Arc<Table>, MySqlError> {
         let at = parts.chooser.partition_of(&row.values())?;
         Ok(parts.tables[at].clone())
@@ -184,7 +206,7 @@ impl Table {
 
     /// As `Table::update`: where the new row belongs to another partition it moves.
     pub(crate) async fn update_in_parts(&self, txn: &mut Transaction, parts: &Parts, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
-        let from = self.part_of(parts, old)?;
+        let from = self.part_to_change(txn, parts, old)?;
         let to = parts.for_new(new)?.clone();
         if Arc::ptr_eq(&from, &to) {
             return from.update_here(txn, old, new).await;

@@ -128,7 +128,8 @@ impl PartsScan {
     }
 }
 
-/// A locking scan of several partitions. To keep the order of an index it locks a row ahead in each of them, as MySQL does.
+/// A locking scan of several partitions. To keep the order of an index it locks a row ahead in each of them, as MySQL does; without order it reads one
+/// after the other.
 pub struct PartsLocking {
     table: Arc<Table>,
     index: usize,
@@ -139,6 +140,7 @@ pub struct PartsLocking {
     unknown: Vec<usize>,
     /// Where the last row came from.
     last: usize,
+    ordered: bool,
 }
 
 struct LockingInput {
@@ -151,18 +153,23 @@ impl PartsLocking {
         let inputs: Vec<LockingInput> = scans.into_iter().map(|scan| LockingInput { scan, row: None }).collect();
         // Taken from the end.
         let unknown = (0..inputs.len()).rev().collect();
-        PartsLocking { table, index, direction, inputs, places: BinaryHeap::new(), unknown, last: 0 }
+        // Nobody asks for the order of hidden row ids.
+        let ordered = !table.indexes[index].parts.is_empty();
+        PartsLocking { table, index, direction, inputs, places: BinaryHeap::new(), unknown, last: 0, ordered }
+    }
+
+    /// Before the first row is asked for.
+    pub(crate) fn give_up_order(&mut self) {
+        self.ordered = false;
     }
 
     /// The next row; `semi`: as `TreeLocking::next_semi_consistent`.
     pub(crate) async fn next(&mut self, txn: &mut Transaction, semi: bool) -> Result<Option<SemiConsistent>, MySqlError> {
-        // Nobody asks for the order of hidden row ids, so no row is locked ahead for it.
-        let ordered = !self.table.indexes[self.index].parts.is_empty();
         while let Some(at) = self.unknown.pop() {
             let input = &mut self.inputs[at];
             let found = if semi { input.scan.next_semi_consistent(txn).await? } else { input.scan.next(txn).await?.map(SemiConsistent::Locked) };
             let Some(found) = found else { continue };
-            if !ordered {
+            if !self.ordered {
                 self.unknown.push(at);
                 self.last = at;
                 return Ok(Some(found));

@@ -54,6 +54,70 @@ async fn a_view_reads_the_partitions_that_it_names() {
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "2");
 }
 
+/// What is in the catalog can be read again.
+#[tokio::test]
+async fn deep_expressions_are_refused() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let sum = |terms: usize| format!("id{}", " + 1".repeat(terms));
+    c.ok(&format!("CREATE TABLE t (id INT) PARTITION BY HASH ({}) PARTITIONS 4", sum(31))).await;
+    c.ok(&format!("CREATE TABLE u (id INT) PARTITION BY HASH ({}id{}) PARTITIONS 4", "ABS(".repeat(31), ")".repeat(31))).await;
+    assert_eq!(c.error(&format!("CREATE TABLE v (id INT) PARTITION BY HASH ({}) PARTITIONS 4", sum(32))).await.0, 1235);
+}
+
+/// Below REPEATABLE READ a row that a statement does not want is unlocked again, of whichever partition it is.
+#[tokio::test]
+async fn unwanted_rows_are_unlocked() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let mut other = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 3").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)").await;
+    for statement in ["UPDATE t SET v = v + 10 WHERE v = 4", "DELETE FROM t WHERE v = 4", "SELECT * FROM t WHERE v = 4 FOR UPDATE"] {
+        c.ok("SET TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+        c.ok("BEGIN").await;
+        c.run(statement).await;
+        other.ok("BEGIN").await;
+        assert_eq!(other.rows("SELECT id FROM t WHERE id IN (1, 2, 3, 5, 6, 7) FOR UPDATE NOWAIT").await.len(), 6, "{statement}");
+        assert_eq!(other.error("SELECT id FROM t WHERE id = 4 FOR UPDATE NOWAIT").await.0, 3572, "{statement}");
+        other.ok("ROLLBACK").await;
+        c.ok("ROLLBACK").await;
+    }
+}
+
+/// EXCHANGE … WITHOUT VALIDATION puts rows where they do not belong: they are read, and neither changed nor taken for a row with their key elsewhere.
+#[tokio::test]
+async fn misplaced_rows_are_not_changed() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok(&format!("CREATE TABLE t (id INT PRIMARY KEY, v INT) {RANGES}")).await;
+    c.ok("CREATE TABLE x (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1)").await;
+    c.ok("INSERT INTO x VALUES (1, 7), (2, 8)").await;
+    c.ok("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x WITHOUT VALIDATION").await;
+    assert_eq!(c.error("DELETE FROM t WHERE v = 7").await.0, 1863);
+    assert_eq!(c.error("UPDATE t SET v = 9 WHERE v = 8").await.0, 1863);
+    assert_eq!(c.error("DELETE FROM t PARTITION (p1)").await.0, 1748);
+    assert_eq!(c.error("ALTER TABLE t REBUILD PARTITION p1").await.0, 1863);
+    assert_eq!(c.value("SELECT GROUP_CONCAT(v ORDER BY v) FROM t").await, "1,7,8");
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p1").await;
+    assert_eq!(c.value("SELECT GROUP_CONCAT(v) FROM t").await, "1");
+}
+
+#[tokio::test]
+async fn partitions_that_are_all_emptied_count_anew() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok(&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT) {RANGES}")).await;
+    c.ok("INSERT INTO t VALUES (1, 1), (15, 2)").await;
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p1").await;
+    c.ok("INSERT INTO t (v) VALUES (3)").await;
+    assert_eq!(c.value("SELECT MAX(id) FROM t").await, "16");
+    c.ok("ALTER TABLE t TRUNCATE PARTITION p0, p1, pm").await;
+    c.ok("INSERT INTO t (v) VALUES (4)").await;
+    assert_eq!(c.value("SELECT GROUP_CONCAT(id) FROM t").await, "1");
+}
+
 /// Plans that are kept end with the definition, also those of some partitions only.
 #[tokio::test]
 async fn plans_of_partitions_follow_the_definition() {

@@ -146,3 +146,6 @@ SELECT * FROM qn ORDER BY n, f;
 UPDATE qn SET n = (SELECT tx + 0 FROM q LIMIT 1);
 DELETE FROM qn WHERE n < (SELECT tx + 1 FROM q);
 SELECT HEX(-9.99), HEX(-1.5), HEX(9.99), HEX(-0.4);
+# Hexadecimal literals are numbers where numbers are wanted.
+SELECT CHAR(0x41), HEX(SPACE(0x2)), FROM_DAYS(0xBBBBB), MAKETIME(0x2, 0x3, 0x4), SEC_TO_TIME(0x111), PERIOD_ADD(202001, 0x2), MAKEDATE(0x7d0, 0x2), FROM_DAYS(b'10110010101010101010'), BIN(0x41), OCT(0x41);
+SELECT REPEAT('a', 0x2), RIGHT('abc', 0x2), LEFT('abc', b'10'), LPAD('a', 0x3, 'b'), SUBSTR('abcdef', 0x2, 0x2), INSERT('abcdef', 0x2, 0x2, 'XX'), LOCATE('b', 'abcb', 0x3), MAKE_SET(0x3, 'a', 'b'), FORMAT(0x41, 0x2), SUBSTRING_INDEX('a.b.c', '.', 0x2), EXPORT_SET(0x5, 'Y', 'N', ',', 0x4), ELT(0x2, 'a', 'b');

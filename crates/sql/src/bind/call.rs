@@ -87,9 +87,8 @@ impl Binder<'_> {
         if func.reads_text() {
             args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
         }
-        if func.is_arithmetic() || func.wants_numbers() {
-            args = args.into_iter().map(chosen_number).collect();
-        }
+        let is_number = |argument| func.is_arithmetic() || func.wants_number(argument);
+        args = args.into_iter().enumerate().map(|(i, arg)| if is_number(i) { chosen_number(arg) } else { arg }).collect();
         let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
         let collation = if func.merges_collations() {
             super::collation::aggregate(&strings, self.cx.collation(), func.compares_strings(), &func.name().to_ascii_lowercase())?
@@ -214,7 +213,7 @@ impl Binder<'_> {
         let mut args = Vec::with_capacity(call.args.len());
         for (i, arg) in call.args.iter().enumerate() {
             let bound = match &arg.kind {
-                ast::ExprKind::Literal(literal) if func.wants_numbers() => self.numeric_literal(literal),
+                ast::ExprKind::Literal(literal) if func.wants_number(i) => self.numeric_literal(literal),
                 _ => None,
             };
             args.push(match bound {

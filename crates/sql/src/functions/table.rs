@@ -119,14 +119,22 @@ impl FuncId {
         matches!(self, FindInSet | Instr | Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | Replace | Strcmp | SubstringIndex)
     }
 
-    /// Hexadecimal literals are numbers among its arguments.
-    pub(crate) fn wants_numbers(self) -> bool {
+    /// A hexadecimal literal is a number as the argument with this index.
+    pub(crate) fn wants_number(self, argument: usize) -> bool {
         use FuncId::*;
-        matches!(
-            self,
+        match self {
             Abs | Acos | Asin | Atan | Atan2 | Ceiling | Cos | Cot | Degrees | Exp | Floor | Ln | Log | Log10 | Log2 | Mod | Pow | Radians | Round | Sign
-                | Sin | Sqrt | Tan | Truncate | InetNtoa | FormatBytes | FormatPicoTime
-        )
+            | Sin | Sqrt | Tan | Truncate | InetNtoa | FormatBytes | FormatPicoTime | Bin | Oct | Char | Space | FromDays | MakeDate | MakeTime | SecToTime
+            | PeriodAdd | PeriodDiff | Rand | RandomBytes | Sleep => true,
+            Elt | FromUnixtime | MakeSet => argument == 0,
+            Left | Lpad | Repeat | Right | Rpad => argument == 1,
+            Format => argument < 2,
+            Insert => argument == 1 || argument == 2,
+            Substring => argument > 0,
+            Locate | SubstringIndex => argument == 2,
+            ExportSet => argument == 0 || argument == 4,
+            _ => false,
+        }
     }
 
     /// The arguments alone decide the result.

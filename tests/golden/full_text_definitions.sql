@@ -18,7 +18,7 @@ ALTER TABLE c MODIFY b BLOB;
 DROP TABLE c;
 CREATE TABLE d (id INT PRIMARY KEY, b TEXT, c VARCHAR(3000), FULLTEXT x (b), FULLTEXT KEY (c), FULLTEXT INDEX (b, c), KEY (id), FULLTEXT INDEX y (c) COMMENT 'hi' INVISIBLE, UNIQUE KEY u (b(10)));
 SHOW CREATE TABLE d;
-SHOW INDEX FROM d;
+SELECT index_name, non_unique, seq_in_index, column_name, collation, sub_part, nullable, index_type, index_comment, is_visible FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'd' ORDER BY 1, 3;
 SELECT index_name, seq_in_index, column_name, collation, sub_part, index_type, non_unique FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'd' ORDER BY 1, 2;
 SELECT column_name, column_key FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'd' ORDER BY 1;
 INSERT INTO d VALUES (1, 'some words', 'others'), (2, 'others', 'some more words');

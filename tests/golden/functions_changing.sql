@@ -67,7 +67,7 @@ CREATE FUNCTION cp(x INT) RETURNS INT BEGIN DECLARE y INT; CALL p(x, y); RETURN 
 CREATE FUNCTION outer_cp(x INT) RETURNS INT BEGIN IF cp(x) > 4 THEN RETURN cp(x + 1); END IF; RETURN 0; END;
 SELECT cp(4), outer_cp(1), outer_cp(3);
 SELECT t, COUNT(*) FROM log WHERE t LIKE 'p%' GROUP BY t ORDER BY t;
-CREATE PROCEDURE pc(IN n INT, OUT r INT) BEGIN DECLARE i INT DEFAULT 0; WHILE i < n DO SET i = i + lg('loop') * 0 + 1; END WHILE; IF nx('b') > 0 THEN SET r = nx('b') - nx('b'); END IF; END;
+CREATE PROCEDURE pc(IN n INT, OUT r INT) BEGIN DECLARE i INT DEFAULT 0; WHILE i < n DO SET i = i + lg('loop') * 0 + 1; END WHILE; IF nx('b') > 0 THEN SET r = nx('b') - nx('b'); END IF; SET @pc = 1; END;
 CALL pc(3, @r);
 SELECT @r, (SELECT COUNT(*) FROM log WHERE t = 'loop');
 CREATE TRIGGER tg BEFORE INSERT ON ins FOR EACH ROW SET NEW.b = lg(CONCAT('trig', NEW.a)) > 0;

@@ -1,4 +1,5 @@
 # Stored functions that change tables, call procedures, set variables of the session: wherever expressions are, what is seen, what is undone, what is refused.
+SET GLOBAL log_bin_trust_function_creators = 1;
 CREATE TABLE seq (n VARCHAR(10) PRIMARY KEY, id INT);
 INSERT INTO seq VALUES ('a', 0), ('b', 10);
 CREATE TABLE log (i INT AUTO_INCREMENT PRIMARY KEY, t VARCHAR(50));
@@ -192,3 +193,4 @@ SELECT CASE WHEN lg('k1') < 0 THEN lg('k2') ELSE 0 END, NULLIF(lg('k3') * 0, 5),
 SELECT a FROM t JOIN (SELECT 1 AS x UNION SELECT 2) j ON a = x WHERE lg(CONCAT('k', a)) > 0 ORDER BY a;
 SELECT a FROM t WHERE CASE WHEN lg(CONCAT('m', a)) > 0 THEN NULLIF(a, 2) END ORDER BY a;
 SELECT t, COUNT(*) FROM log GROUP BY t ORDER BY t;
+SET GLOBAL log_bin_trust_function_creators = 0;

@@ -57,7 +57,7 @@ SELECT * FROM ins ORDER BY a;
 UPDATE ins SET b = lg(c) WHERE a > 10 ORDER BY a DESC;
 SELECT * FROM ins ORDER BY a;
 SELECT t FROM log ORDER BY i DESC LIMIT 4;
-UPDATE ins SET b = b WHERE lg(CONCAT('w', a)) > 0 ORDER BY a LIMIT 2;
+UPDATE ins SET b = b WHERE lg(CONCAT('w', a)) > 0;
 DELETE FROM ins WHERE a > 11 AND lg(CONCAT('del', a));
 SELECT t FROM log ORDER BY i DESC LIMIT 2;
 REPLACE INTO ins VALUES (1, nx('a'), 7);

@@ -139,7 +139,7 @@ impl Binder<'_> {
                 self.call(func, args)
             }
             Ast::Char { args, charset } => {
-                let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+                let args = args.iter().map(|a| self.expr(a).map(|bound| self.as_number(a, bound))).collect::<Result<Vec<_>>>()?;
                 let bytes = self.call(FuncId::Char, args)?;
                 match charset {
                     Some(name) => self.convert_using(bytes, collation::charset_by_name(name)?),

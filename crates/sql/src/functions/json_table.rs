@@ -120,12 +120,23 @@ pub(crate) fn json_table_value(value: &Json, ty: &ColumnType, column: &str, cx: 
     }
     let number = |kind: &str| number_of(value, kind, column);
     match &ty.kind {
-        K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Year | K::Bit(_) => store(number("INTEGER")?, ty, column, cx),
+        K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Year => store(number("INTEGER")?, ty, column, cx),
+        K::Bit(_) => store(whole(number("INTEGER")?), ty, column, cx),
         K::Decimal { .. } => store(number("DECIMAL")?, ty, column, cx),
         K::Float | K::Double => store(number("DOUBLE")?, ty, column, cx),
         // In the session's zone, as those that are read from tables.
         K::Timestamp(fsp) => store(text_of(value), &ColumnType::new(K::DateTime(*fsp)), column, cx),
         _ => store(text_of(value), ty, column, cx),
+    }
+}
+
+/// An integer as such: a column of bits takes texts for bytes, and cuts off fractions.
+fn whole(number: Value) -> Value {
+    match &number {
+        Value::Double(v) if *v < 0.0 => Value::Int(v.round() as i64),
+        Value::Double(v) => Value::UInt(v.round() as u64),
+        Value::Text(text) => text.parse().map(Value::Int).or_else(|_| text.parse().map(Value::UInt)).unwrap_or(number),
+        _ => number,
     }
 }
 

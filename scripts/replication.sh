@@ -29,14 +29,18 @@ sql 23992 "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_U
 (while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
-# Kills MySQL, and starts it again, until there is a file `end`; whatever it had not applied it fetches again.
+# Kills MySQL, and starts it again, until there is a file `end`; whatever it had not applied it fetches again. One that has applied nothing since it was
+# killed is left to its transaction: it would begin it anew for ever.
 kill_mysql() {
-    local seconds
+    local seconds applied before=
     while true; do
         for ((seconds = 0; seconds < REPLICA_SECONDS; seconds++)); do
             [ ! -e "$WORK/end" ] || return 0
             sleep 1
         done
+        applied=$(sql 23991 "SELECT @@GLOBAL.gtid_executed" 2>/dev/null) || continue
+        [ "$applied" != "$before" ] || continue
+        before=$applied
         kill -9 "$(cat "$WORK/mysql.pid")"
         while kill -0 "$(cat "$WORK/mysql.pid")" 2>/dev/null; do sleep 0.1; done
         start_mysql 23991 "${MYSQL[@]}"
@@ -68,6 +72,10 @@ for round in $(seq 600); do
     sleep 0.5
 done
 echo "a replica is at $oldest and the source at $written" >&2
+for replica in 23991 23992; do
+    mariadb -h127.0.0.1 -P$replica -uroot -e 'SHOW SLAVE STATUS\G SHOW PROCESSLIST' | grep -vE ': *$' >&2
+done
+mariadb -h127.0.0.1 -P"$1" -uroot -e 'SHOW PROCESSLIST' >&2
 exit 1
 END
 

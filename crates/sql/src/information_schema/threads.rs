@@ -115,7 +115,8 @@ pub(super) fn status(state: &SessionState) -> Vec<Vec<Value>> {
         rows.extend(process.status().of_session().map(|(name, n)| row(name, &n.to_string())));
         if process.connection_type().is_some() {
             let (version, cipher) = process.tls();
-            rows.extend([row("Ssl_cipher", cipher), row("Ssl_version", version)]);
+            // No session of TLS is resumed.
+            rows.extend([row("Ssl_cipher", cipher), row("Ssl_version", version), row("Ssl_sessions_reused", "0")]);
         }
     }
     rows

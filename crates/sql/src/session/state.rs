@@ -538,7 +538,7 @@ impl BindContext for SessionState {
         }
         let catalog = self.instance.database().catalog();
         let view = sys::find_view(&catalog, schema, name);
-        if self.locks.has_tables() && !view.as_ref().is_some_and(|view| view.is_built_in()) {
+        if self.locks.has_tables() && !self.in_body && !view.as_ref().is_some_and(|view| view.is_built_in()) {
             self.locks.check_table(schema, name, false)?;
         }
         match view {

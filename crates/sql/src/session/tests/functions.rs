@@ -83,7 +83,7 @@ async fn kill_ends_a_function_whatever_its_handlers_say() {
 }
 
 /// A condition that searches the whole document for each of its nodes.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_search_in_xml_is_killed() {
     let server = Server::new();
     let mut client = server.client().await;

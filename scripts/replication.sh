@@ -12,8 +12,9 @@ OPTIONS=(--log-bin --server-id=1 --gtid-mode=ON --enforce-gtid-consistency=ON --
 sql() { mariadb -N --default-character-set=utf8mb4 -h127.0.0.1 -P"$1" -uroot -e "$2"; }
 
 MARIADB_IGNORES=load_a.types
-# Both find the source when it comes, and again after every kill.
-MYSQL=(--server-id=11 --gtid-mode=ON --enforce-gtid-consistency=ON --log-bin --binlog-expire-logs-seconds=60 --max-binlog-size=16M --sync-binlog=0 --innodb-flush-log-at-trx-commit=1
+# Both find the source when it comes, and again after every kill. MySQL 8.0.12 that is killed may have ended a prepared transaction and not noted its GTID: told of it
+# again it knows no such XID (1397). That its rows are right shows at the end.
+MYSQL=(--slave-skip-errors=1397 --server-id=11 --gtid-mode=ON --enforce-gtid-consistency=ON --log-bin --binlog-expire-logs-seconds=60 --max-binlog-size=16M --sync-binlog=0 --innodb-flush-log-at-trx-commit=1
     --relay-log-recovery=ON --master-info-repository=TABLE --relay-log-info-repository=TABLE)
 MARIADB=(--server-id=12 --skip-log-bin --innodb-flush-log-at-trx-commit=0 --replicate-wild-ignore-table="$MARIADB_IGNORES")
 start_mysql 23991 "${MYSQL[@]}"
@@ -29,18 +30,14 @@ sql 23992 "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_U
 (while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
-# Kills MySQL, and starts it again, until there is a file `end`; whatever it had not applied it fetches again. One that has applied nothing since it was
-# killed is left to its transaction: it would begin it anew for ever.
+# Kills MySQL, and starts it again, until there is a file `end`; whatever it had not applied it fetches again.
 kill_mysql() {
-    local seconds applied before=
+    local seconds
     while true; do
         for ((seconds = 0; seconds < REPLICA_SECONDS; seconds++)); do
             [ ! -e "$WORK/end" ] || return 0
             sleep 1
         done
-        applied=$(sql 23991 "SELECT @@GLOBAL.gtid_executed" 2>/dev/null) || continue
-        [ "$applied" != "$before" ] || continue
-        before=$applied
         kill -9 "$(cat "$WORK/mysql.pid")"
         while kill -0 "$(cat "$WORK/mysql.pid")" 2>/dev/null; do sleep 0.1; done
         start_mysql 23991 "${MYSQL[@]}"

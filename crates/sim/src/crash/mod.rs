@@ -149,8 +149,8 @@ pub async fn run(options: Options) -> Result<()> {
             };
         }
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..=options.load_ms_max.max(21)))).await;
-        server.kill()?;
-        server.wait()?;
+        server.0.kill()?;
+        server.0.wait()?;
         while let Some(done) = clients.join_next().await {
             match done? {
                 Done::Owner((owner, n)) => {
@@ -188,8 +188,8 @@ pub async fn run(options: Options) -> Result<()> {
     verify(&mut control, &mut owners, &mut fillers, &mut numbered).await?;
     outlived += branches::verify(&mut control, &mut branchers, true).await?;
     drop(control);
-    server.kill()?;
-    server.wait()?;
+    server.0.kill()?;
+    server.0.wait()?;
     println!("{} kills, {transactions} acknowledged transactions, {outlived} times one was prepared over a kill, nothing lost, nothing half done", options.cycles);
     Ok(())
 }
@@ -202,7 +202,17 @@ enum Done {
     Other(u64),
 }
 
-fn start(options: &Options) -> Result<Child> {
+/// A server that ends with who started it, also where that one fails: it would be taken for the next one's.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(options: &Options) -> Result<Server> {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(options.datadir.with_extension("log"))?;
     let child = Command::new(&options.binary)
         .arg("serve")
@@ -214,7 +224,7 @@ fn start(options: &Options) -> Result<Child> {
         .stderr(log)
         .spawn()
         .map_err(|e| format!("{}: {e}", options.binary.display()))?;
-    Ok(child)
+    Ok(Server(child))
 }
 
 async fn connect(options: &Options) -> Result<Conn> {
@@ -225,13 +235,13 @@ async fn connect(options: &Options) -> Result<Conn> {
     Ok(connection)
 }
 
-async fn connect_when_ready(options: &Options, server: &mut Child) -> Result<Conn> {
+async fn connect_when_ready(options: &Options, server: &mut Server) -> Result<Conn> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         if let Ok(connection) = connect(options).await {
             return Ok(connection);
         }
-        if let Some(status) = server.try_wait()? {
+        if let Some(status) = server.0.try_wait()? {
             return Err(format!("the server did not start: {status}; see {}", options.datadir.with_extension("log").display()).into());
         }
         if Instant::now() > deadline {

@@ -149,8 +149,7 @@ pub async fn run(options: Options) -> Result<()> {
             };
         }
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..=options.load_ms_max.max(21)))).await;
-        server.0.kill()?;
-        server.0.wait()?;
+        drop(server);
         while let Some(done) = clients.join_next().await {
             match done? {
                 Done::Owner((owner, n)) => {
@@ -188,8 +187,7 @@ pub async fn run(options: Options) -> Result<()> {
     verify(&mut control, &mut owners, &mut fillers, &mut numbered).await?;
     outlived += branches::verify(&mut control, &mut branchers, true).await?;
     drop(control);
-    server.0.kill()?;
-    server.0.wait()?;
+    drop(server);
     println!("{} kills, {transactions} acknowledged transactions, {outlived} times one was prepared over a kill, nothing lost, nothing half done", options.cycles);
     Ok(())
 }

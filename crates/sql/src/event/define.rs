@@ -10,7 +10,6 @@ use crate::execute::{BoundTables, Failure, Outcome};
 use crate::expr;
 use crate::expr::convert::{to_datetime, to_text};
 use crate::functions;
-use crate::information_schema;
 use crate::parse::ast::{AlterEvent, CreateEvent, EventClauses, Expr, ObjectName, ScheduleClause};
 use crate::parse::print::quote;
 use crate::routine::check_event_body;
@@ -23,7 +22,7 @@ const MAX_COUNT: u64 = 1_000_000_000;
 impl Session {
     /// CREATE EVENT.
     pub(crate) async fn create_event(&mut self, create: &CreateEvent) -> Result<Outcome, Failure> {
-        let schema = self.event_schema(&create.name)?;
+        let schema = self.program_schema(&create.name)?;
         let name = checked_name(&create.name)?;
         let clauses = &create.clauses;
         let (Some(clause), Some(body)) = (&clauses.schedule, &clauses.body) else { return Err(error::internal("an event without schedule or body").into()) };
@@ -84,11 +83,11 @@ impl Session {
 
     /// ALTER EVENT.
     pub(crate) async fn alter_event(&mut self, alter: &AlterEvent) -> Result<Outcome, Failure> {
-        let schema = self.event_schema(&alter.name)?;
+        let schema = self.program_schema(&alter.name)?;
         let name = checked_name(&alter.name)?;
         let clauses = &alter.clauses;
         let renamed = match &alter.renamed {
-            Some(renamed) => Some((self.event_schema(renamed)?, checked_name(renamed)?)),
+            Some(renamed) => Some((self.program_schema(renamed)?, checked_name(renamed)?)),
             None => None,
         };
         if renamed.as_ref().is_some_and(|(to, to_name)| *to == schema && to_name.to_lowercase() == name.to_lowercase()) {
@@ -147,7 +146,7 @@ impl Session {
 
     /// DROP EVENT.
     pub(crate) async fn drop_event(&mut self, if_exists: bool, name: &ObjectName) -> Result<Outcome, Failure> {
-        let schema = self.event_schema(name)?;
+        let schema = self.program_schema(name)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         if database.catalog().event(&schema, &name.name).is_some() {
@@ -165,16 +164,6 @@ impl Session {
             }
             Err(e) => Err(e.into()),
         }
-    }
-
-    /// The schema that an event's name means. Errors 1044 and 1046.
-    fn event_schema(&self, name: &ObjectName) -> Result<Str, MySqlError> {
-        let schema = self.state.schema_of(name.schema.as_deref())?;
-        if information_schema::is_virtual_schema(&schema) {
-            let client = &self.state.client;
-            return Err(errors::dbaccess_denied_error(&client.account_user, &client.account_host, &schema));
-        }
-        Ok(schema)
     }
 
     /// What a source says runs on the source.

@@ -294,6 +294,20 @@ pub(crate) async fn blocking_ddl<T>(work: impl Future<Output = T>) -> T {
     }
 }
 
+/// A value of a definition as its column holds it. Any loss but the rounding of a number is an error.
+pub(super) fn store_exactly(state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
+    let mut warnings = Vec::new();
+    let mut cx = highkey_types::StoreContext {
+        strict: true,
+        ignore: false,
+        mode: state.config.sql_mode,
+        time_zone: &state.config.time_zone,
+        row: 1,
+        warnings: &mut warnings,
+    };
+    highkey_types::store(value, &column.ty, &column.name, &mut cx)
+}
+
 impl DefinitionChecks for SessionState {
     fn default_literal(&mut self, literal: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError> {
         let invalid = || error::invalid_default(&column.name);
@@ -303,17 +317,7 @@ impl DefinitionChecks for SessionState {
         if matches!(column.ty.kind, TypeKind::Time(_)) && value.as_str().is_some_and(|text| matches!(text.trim(), "" | "-")) {
             return Err(invalid());
         }
-        let mut warnings = Vec::new();
-        let mut cx = highkey_types::StoreContext {
-            strict: true,
-            ignore: false,
-            mode: self.config.sql_mode,
-            time_zone: &self.config.time_zone,
-            row: 1,
-            warnings: &mut warnings,
-        };
-        // Any loss but the rounding of a number makes the default invalid.
-        highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| invalid())
+        store_exactly(self, value, column).map_err(|_| invalid())
     }
 
     fn add_warning(&mut self, warning: MySqlError) {

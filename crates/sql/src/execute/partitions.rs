@@ -315,16 +315,7 @@ fn limit(column: &ColumnDef, written: &ast::PartitionValue, state: &mut SessionS
             string_literal(&String::from_utf8_lossy(&bytes))
         }
     };
-    let mut warnings = Vec::new();
-    let mut cx = highkey_types::StoreContext {
-        strict: true,
-        ignore: false,
-        mode: state.config.sql_mode,
-        time_zone: &state.config.time_zone,
-        row: 1,
-        warnings: &mut warnings,
-    };
-    let value = highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| wrong())?;
+    let value = super::ddl::store_exactly(state, value, column).map_err(|_| wrong())?;
     Ok(ColumnLimit::Value { value, text: text.into() })
 }
 

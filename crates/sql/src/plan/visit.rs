@@ -138,12 +138,16 @@ impl Expr {
     /// Replaces every reference to the input row by `f(index)`, also the outer references of subqueries.
     /// `f` must give an expression that is a `Column` for indexes that subqueries refer to.
     pub fn map_columns(&mut self, f: &mut impl FnMut(usize) -> usize) {
-        map_columns_at(self, 0, f);
+        walk_deep_mut(self, 0, &mut |e, depth| match &mut e.kind {
+            ExprKind::Column(index) if depth == 0 => *index = f(*index),
+            ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
+            _ => {}
+        });
     }
 
     /// The same expression in a subquery of the row that it is over, of whose own rows the last columns are: the first `width` are the row's.
     pub fn in_subquery(mut self, width: usize) -> Expr {
-        shift_outer_at(&mut self, 0, 1);
+        shift_outer(&mut self, 1);
         let count = self.columns().last().map_or(0, |last| last + 1);
         let columns: Vec<Expr> = (0..count)
             .map(|i| {
@@ -156,7 +160,13 @@ impl Expr {
 
     /// An expression of a subquery over the row of the subquery's operator: references to that row become columns. Its own columns are behind the `width` of that row.
     pub fn out_of_subquery(mut self, width: usize) -> Expr {
-        leave_subquery_at(&mut self, 0, width);
+        walk_deep_mut(&mut self, 0, &mut |e, depth| match &mut e.kind {
+            ExprKind::Column(index) if depth == 0 => *index += width,
+            ExprKind::Outer { depth: 1, index } if depth == 0 => e.kind = ExprKind::Column(*index),
+            ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index += width,
+            ExprKind::Outer { depth: d, .. } if *d > depth => *d -= 1,
+            _ => {}
+        });
         self
     }
 
@@ -237,41 +247,26 @@ fn collect_columns_flat(expr: &Expr, depth: usize, found: &mut Vec<usize>) {
     }
 }
 
-fn map_columns_at(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) -> usize) {
-    match &mut expr.kind {
-        ExprKind::Column(i) if depth == 0 => *i = f(*i),
-        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index = f(*index),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| map_columns_at(e, depth + 1, f)),
-        _ => {}
+/// Calls `f` on this expression and everything in it, those of subqueries too; the number is how many subqueries lie between.
+fn walk_deep_mut(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(&mut Expr, usize)) {
+    f(expr, depth);
+    if let ExprKind::Subquery(sub) = &mut expr.kind {
+        sub.plan.for_each_root_mut(&mut |e| walk_deep_mut(e, depth + 1, f));
     }
     for child in expr.children_mut() {
-        map_columns_at(child, depth, f);
+        walk_deep_mut(child, depth, f);
     }
 }
 
-fn leave_subquery_at(expr: &mut Expr, depth: usize, width: usize) {
-    match &mut expr.kind {
-        ExprKind::Column(index) if depth == 0 => *index += width,
-        ExprKind::Outer { depth: 1, index } if depth == 0 => expr.kind = ExprKind::Column(*index),
-        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => *index += width,
-        ExprKind::Outer { depth: d, .. } if *d > depth => *d -= 1,
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| leave_subquery_at(e, depth + 1, width)),
-        _ => {}
-    }
-    for child in expr.children_mut() {
-        leave_subquery_at(child, depth, width);
-    }
-}
-
-fn shift_outer_at(expr: &mut Expr, depth: usize, by: isize) {
-    match &mut expr.kind {
-        ExprKind::Outer { depth: d, .. } if *d > depth => *d = d.saturating_add_signed(by),
-        ExprKind::Subquery(sub) => sub.plan.for_each_root_mut(&mut |e| shift_outer_at(e, depth + 1, by)),
-        _ => {}
-    }
-    for child in expr.children_mut() {
-        shift_outer_at(child, depth, by);
-    }
+/// References to rows outside are to rows so many queries further out.
+fn shift_outer(expr: &mut Expr, by: isize) {
+    walk_deep_mut(expr, 0, &mut |e, depth| {
+        if let ExprKind::Outer { depth: d, .. } = &mut e.kind
+            && *d > depth
+        {
+            *d = d.saturating_add_signed(by);
+        }
+    });
 }
 
 fn bind_outer_at(expr: &mut Expr, depth: usize, row: &[Value]) {
@@ -376,7 +371,7 @@ impl Rel {
 
     /// References to rows outside this plan are to rows so many queries further out: it moves into subqueries, or, below 0, out of ones whose rows it does not read.
     pub fn shift_outer(&mut self, by: isize) {
-        self.for_each_root_mut(&mut |root| shift_outer_at(root, 0, by));
+        self.for_each_root_mut(&mut |root| shift_outer(root, by));
     }
 
     /// Some expression refers to a row outside this plan.

@@ -17,7 +17,7 @@ use crate::variables::SqlModes;
 impl Session {
     /// CREATE PROCEDURE and CREATE FUNCTION. Errors 1304, 1320, 1418, 1419 and 1458.
     pub(crate) async fn create_routine(&mut self, create: &CreateRoutine) -> Result<Outcome, Failure> {
-        let schema = self.routine_schema(&create.name)?;
+        let schema = self.program_schema(&create.name)?;
         let name = &create.name.name;
         if name.is_empty() || name.ends_with(' ') {
             return Err(errors::sp_wrong_name(name).into());
@@ -121,7 +121,7 @@ impl Session {
 
     /// ALTER PROCEDURE and ALTER FUNCTION.
     pub(crate) async fn alter_routine(&mut self, kind: RoutineKind, name: &ObjectName, characteristics: &Characteristics) -> Result<Outcome, Failure> {
-        let schema = self.routine_schema(name)?;
+        let schema = self.program_schema(name)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         let altered = |def: &mut RoutineDef| {
@@ -134,7 +134,7 @@ impl Session {
 
     /// DROP PROCEDURE and DROP FUNCTION.
     pub(crate) async fn drop_routine(&mut self, kind: RoutineKind, if_exists: bool, name: &ObjectName) -> Result<Outcome, Failure> {
-        let schema = self.routine_schema(name)?;
+        let schema = self.program_schema(name)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         if database.catalog().routine(&schema, kind, &name.name).is_some() {
@@ -151,8 +151,8 @@ impl Session {
         }
     }
 
-    /// The schema that a routine's name means. Errors 1044 and 1046.
-    fn routine_schema(&self, name: &ObjectName) -> Result<Str, MySqlError> {
+    /// The schema that the name of a routine or an event means. Errors 1044 and 1046.
+    pub(crate) fn program_schema(&self, name: &ObjectName) -> Result<Str, MySqlError> {
         let schema = self.state.schema_of(name.schema.as_deref())?;
         if information_schema::is_virtual_schema(&schema) {
             let client = &self.state.client;

@@ -1,6 +1,5 @@
 -- The views of sys. Statements are apart by empty lines; every view is SQL SECURITY INVOKER and of mysql.sys@localhost.
 -- Those named x$… have figures as they are: bytes, and picoseconds. The view of the same name without x$ shows them to people.
--- A column of information_schema is in upper case where its alias is the same in lower case: an alias that is written like the column is none (MySQL's rule), and the name would be the column's.
 
 CREATE VIEW sys.version AS
 SELECT '2.0.0' AS sys_version, VERSION() AS mysql_version;
@@ -626,11 +625,11 @@ SELECT x.table_schema, x.table_name, x.rows_fetched, sys.format_time(x.fetch_lat
 FROM sys.x$schema_table_statistics_with_buffer AS x;
 
 CREATE VIEW sys.schema_auto_increment_columns AS
-SELECT c.TABLE_SCHEMA AS table_schema, c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.DATA_TYPE AS data_type, c.COLUMN_TYPE AS column_type,
+SELECT c.table_schema AS table_schema, c.table_name AS table_name, c.column_name AS column_name, c.data_type AS data_type, c.column_type AS column_type,
        LOCATE('unsigned', c.column_type) = 0 AS is_signed, LOCATE('unsigned', c.column_type) > 0 AS is_unsigned,
        CASE c.data_type WHEN 'tinyint' THEN 255 WHEN 'smallint' THEN 65535 WHEN 'mediumint' THEN 16777215 WHEN 'int' THEN 4294967295 WHEN 'bigint' THEN 18446744073709551615 END
            >> IF(LOCATE('unsigned', c.column_type) > 0, 0, 1) AS max_value,
-       t.AUTO_INCREMENT AS auto_increment,
+       t.auto_increment AS auto_increment,
        t.auto_increment / (CASE c.data_type WHEN 'tinyint' THEN 255 WHEN 'smallint' THEN 65535 WHEN 'mediumint' THEN 16777215 WHEN 'int' THEN 4294967295 WHEN 'bigint' THEN 18446744073709551615 END
            >> IF(LOCATE('unsigned', c.column_type) > 0, 0, 1)) AS auto_increment_ratio
 FROM information_schema.columns AS c
@@ -651,7 +650,7 @@ SELECT event_schema, 'EVENT', COUNT(*) FROM information_schema.events GROUP BY e
 ORDER BY db, object_type;
 
 CREATE VIEW sys.x$schema_flattened_keys AS
-SELECT s.TABLE_SCHEMA AS table_schema, s.TABLE_NAME AS table_name, s.INDEX_NAME AS index_name, MAX(s.non_unique) AS non_unique,
+SELECT s.table_schema AS table_schema, s.table_name AS table_name, s.index_name AS index_name, MAX(s.non_unique) AS non_unique,
        MAX(IF(s.sub_part IS NULL, 0, 1)) AS subpart_exists, GROUP_CONCAT(s.column_name ORDER BY s.seq_in_index SEPARATOR ',') AS index_columns
 FROM information_schema.statistics AS s
 WHERE s.index_type = 'BTREE' AND s.table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')

@@ -54,9 +54,9 @@ pub use progress::{Progress, Stage};
 pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
-    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, LoadTxn, Loaded, LockExtent,
+    ActiveTxn, BatchOutcome, Bounds, ChangedKeys, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, LoadTxn, Loaded, LockExtent,
     LockMode, LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, SealedLoad, ShareRange, SharedTxn, Snapshot, SortedRows, Txn,
-    TxnActivity, TxnSize, WaitReport,
+    TxnActivity, TxnSize, WaitReport, Watch, WatchBudget,
 };
 pub use waits::{
     Blocked, CommitSyncs, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

@@ -24,6 +24,8 @@ pub enum Stage {
     CheckingEntries,
     /// Entries of indexes.
     BuildingIndexes,
+    /// Rows that others have changed while their table was read.
+    ApplyingChanges,
     /// Leaf pages passed.
     FillingPages,
     /// Pages that lie where the space is to be given back.
@@ -38,7 +40,7 @@ pub enum Stage {
 
 impl Stage {
     /// In the order of their numbers.
-    pub const ALL: [Stage; 15] = [
+    pub const ALL: [Stage; 16] = [
         Stage::Executing,
         Stage::WaitingForMetadataLock,
         Stage::ReadingFile,
@@ -48,6 +50,7 @@ impl Stage {
         Stage::CheckingPages,
         Stage::CheckingEntries,
         Stage::BuildingIndexes,
+        Stage::ApplyingChanges,
         Stage::FillingPages,
         Stage::MovingPages,
         Stage::RollingBack,

@@ -59,7 +59,7 @@ pub use commit::{
 };
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
-pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RepartitionPlan, RowConversion, TableName, rename_checks};
+pub use ddl::{AlterPlan, DdlContext, LoggedStatement, Others, RepartitionPlan, RowConversion, TableName, rename_checks};
 pub use def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, ReferenceAction, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,

@@ -33,6 +33,8 @@ pub enum MetadataMode {
     Write,
     /// LOCK TABLES ... READ, the global read lock: nobody changes anything.
     ReadOnly,
+    /// DDL that builds something while others read and write: no other DDL comes between.
+    Upgradable,
     /// DDL, LOCK TABLES ... WRITE.
     Exclusive,
 }
@@ -40,7 +42,7 @@ pub enum MetadataMode {
 impl MetadataMode {
     fn conflicts(self, other: MetadataMode) -> bool {
         use MetadataMode::*;
-        matches!((self, other), (Exclusive, _) | (_, Exclusive) | (Write, ReadOnly) | (ReadOnly, Write))
+        matches!((self, other), (Exclusive, _) | (_, Exclusive) | (Upgradable, Upgradable) | (Write, ReadOnly) | (ReadOnly, Write))
     }
 
     /// Whoever has this one may do what the other one is for.
@@ -532,13 +534,15 @@ mod tests {
         let (locks, a, _) = setup();
         let [one, two, three] = [(); 3].map(|()| locks.new_owner());
         for (mode, admitted) in [
-            (MetadataMode::Read, [true, true, true, false]),
-            (MetadataMode::Write, [true, true, false, false]),
-            (MetadataMode::ReadOnly, [true, false, true, false]),
-            (MetadataMode::Exclusive, [false; 4]),
+            (MetadataMode::Read, [true, true, true, true, false]),
+            (MetadataMode::Write, [true, true, false, true, false]),
+            (MetadataMode::ReadOnly, [true, false, true, true, false]),
+            (MetadataMode::Upgradable, [true, true, true, false, false]),
+            (MetadataMode::Exclusive, [false; 5]),
         ] {
             assert!(locks.try_acquire(one, &a, mode));
-            let all = [MetadataMode::Read, MetadataMode::Write, MetadataMode::ReadOnly, MetadataMode::Exclusive];
+            let all =
+                [MetadataMode::Read, MetadataMode::Write, MetadataMode::ReadOnly, MetadataMode::Upgradable, MetadataMode::Exclusive];
             for (other, admits) in all.into_iter().zip(admitted) {
                 assert_eq!(locks.try_acquire(two, &a, other), admits, "{other:?} beside {mode:?}");
                 if admits {

@@ -754,6 +754,26 @@ impl HeldLocks {
         Ok(())
     }
 
+    /// Others may do beside the exclusive locks of tables what this mode lets them. Locks of the session stay.
+    pub(crate) fn weaken(&mut self, mode: MetadataMode) {
+        for (lock, held) in self.held.iter_mut().filter(|(_, held)| *held == MetadataMode::Exclusive && mode != MetadataMode::Exclusive) {
+            self.locks.give_back(self.owner, lock, Some(mode));
+            *held = mode;
+        }
+    }
+
+    /// What `weaken` made of the locks is exclusive again. Errors: 1205, 1213, 1317.
+    pub(crate) async fn strengthen(&mut self, cx: &DdlContext, mode: MetadataMode) -> Result<(), MySqlError> {
+        let weak = self.held.iter().filter(|(_, held)| *held == mode && mode != MetadataMode::Exclusive);
+        let wanted: Vec<_> = weak.map(|(lock, _)| (lock.clone(), MetadataMode::Exclusive)).collect();
+        cx.progress.enter(Stage::WaitingForMetadataLock, 0);
+        self.locks.acquire_all(self.owner, &wanted, cx.lock_wait_timeout, &cx.interrupt).await?;
+        for (lock, mode) in wanted {
+            self.note(&lock, mode);
+        }
+        Ok(())
+    }
+
     /// The tables that it may have changed.
     fn changed(&self) -> Vec<Name> {
         self.locks.names_of(|lock| self.held.iter().any(|(held, mode)| Arc::ptr_eq(held, lock) && mode.covers(MetadataMode::Write)))

@@ -5,12 +5,12 @@ mod converter;
 use std::sync::Arc;
 
 use highkey_table::{
-    AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec, rename_checks,
+    AlterPlan, CheckDef, ColumnDef, DdlContext, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec, rename_checks,
 };
 use highkey_types::{Charset, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use self::converter::Converter;
-use super::ddl::{blocking_ddl, done};
+use super::ddl::{blocking_ddl, done, others};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
 use super::collation::collation_of;
 use super::{Failure, Outcome, partitions, table_spec};
@@ -39,8 +39,9 @@ impl Session {
         loop {
             let table = database.catalog().table(&schema, &name)?;
             let copies = copies_rows(table.def(), alter, self.state.config.foreign_key_checks);
-            let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0, &self.state)) };
-            let cx = self.ddl_context();
+            let Some(mut plan) = self.plan_alter(&table, alter)? else { return Ok(done(0, &self.state)) };
+            plan.in_place = !copies && !numbers_rows(&plan) && has_known_key(&plan);
+            let cx = DdlContext { others: others(alter.lock.as_deref()), ..self.ddl_context() };
             let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
             let logged = self.replica.is_none() && self.rows_source().is_some();
             let mut converter = Converter::new(&self.state, table.def(), &plan, logged)?;
@@ -375,6 +376,17 @@ fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool
         AlterAction::DropColumn(_) => builds_several,
         _ => false,
     })
+}
+
+/// Whether an added column gets numbers in the rows' order.
+fn numbers_rows(plan: &AlterPlan) -> bool {
+    plan.spec.columns.iter().zip(&plan.columns).any(|(column, from)| column.auto_increment && from.is_none())
+}
+
+/// Whether the primary key, if there is one, is of columns that were there before.
+fn has_known_key(plan: &AlterPlan) -> bool {
+    let primary = plan.spec.indexes.iter().find(|index| index.kind == IndexKind::Primary);
+    primary.is_none_or(|index| index.parts.iter().all(|part| plan.columns[part.column].is_some()))
 }
 
 /// The text type that holds as many characters as this one when each may take more bytes.

@@ -133,10 +133,11 @@ fn lock_type(lock: &MetadataLockReport) -> &'static str {
         (MetadataObject::Table(..), MetadataMode::Read) => "SHARED_READ",
         (MetadataObject::Table(..), MetadataMode::Write) => "SHARED_WRITE",
         (MetadataObject::Table(..), MetadataMode::ReadOnly) => "SHARED_READ_ONLY",
+        (MetadataObject::Table(..), MetadataMode::Upgradable) => "SHARED_UPGRADABLE",
         (MetadataObject::Table(..), MetadataMode::Exclusive) if lock.is_of_session => "SHARED_NO_READ_WRITE",
         (_, MetadataMode::Exclusive) => "EXCLUSIVE",
         (_, MetadataMode::ReadOnly) => "SHARED",
-        (_, MetadataMode::Read | MetadataMode::Write) => "INTENTION_EXCLUSIVE",
+        (_, MetadataMode::Read | MetadataMode::Write | MetadataMode::Upgradable) => "INTENTION_EXCLUSIVE",
     }
 }
 

@@ -425,8 +425,8 @@ impl Parser<'_> {
         let table = self.object_name()?;
         index.parts = self.index_parts()?;
         self.index_options(&mut index)?;
-        self.algorithm_and_lock()?;
-        Ok(Statement::CreateIndex(Box::new(CreateIndex { index, table })))
+        let (_, lock) = self.algorithm_and_lock()?;
+        Ok(Statement::CreateIndex(Box::new(CreateIndex { index, table, lock })))
     }
 
     /// ALGORITHM=… and LOCK=…, in any order.

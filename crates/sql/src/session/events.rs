@@ -148,6 +148,7 @@ impl Session {
             foreign_key_checks: self.state.config.foreign_key_checks,
             threads: self.state.config.ddl_threads,
             memory: self.state.config.ddl_memory,
+            online_log: self.state.instance.globals().u64("innodb_online_alter_log_max_size") as usize,
             replica: self.replica.as_ref().and_then(|replica| replica.definition_record.clone()),
             ..DdlContext::default()
         }

@@ -386,7 +386,7 @@ impl ProgressReport {
             Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica | Stage::ReadingTables => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::FillingPages => (1, 2),
-            Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
+            Stage::BuildingIndexes | Stage::ApplyingChanges | Stage::MovingPages => (2, 2),
             Stage::ReadingRows | Stage::ChangingRows | Stage::CheckingPages | Stage::CheckingEntries | Stage::RollingBack => (1, 1),
         };
         let done = progress.done();
@@ -412,6 +412,7 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::CheckingPages => ("checking pages", "pages"),
         Stage::CheckingEntries => ("checking entries", "entries"),
         Stage::BuildingIndexes => ("building indexes", "entries"),
+        Stage::ApplyingChanges => ("applying changes", "rows"),
         Stage::FillingPages => ("filling pages", "pages"),
         Stage::MovingPages => ("moving pages", "pages"),
         Stage::RollingBack => ("Rolling back", "bytes of log"),

@@ -183,7 +183,7 @@ variables! {
     "innodb_numa_interleave" Global Bool, "OFF", false, Ignored;
     "innodb_old_blocks_pct" Global UInt(5, 95), "37", true, Ignored;
     "innodb_old_blocks_time" Global UInt(0, U32), "1000", true, Ignored;
-    "innodb_online_alter_log_max_size" Global UInt(65536, U64), "134217728", true, Ignored;
+    "innodb_online_alter_log_max_size" Global UInt(65536, U64), "134217728", true, Real;
     "innodb_open_files" Global UInt(0, i64::MAX as u64), "4000", false, Ignored;
     "innodb_page_cleaners" Global UInt(1, 64), "1", false, Ignored;
     "innodb_page_size" Global UInt(4096, 65536), "16384", false, Fact;

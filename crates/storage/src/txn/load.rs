@@ -77,7 +77,7 @@ impl LoadTxn for &SharedTxn<'_> {
 }
 
 impl Txn {
-    /// Begins to load an index. `None` if it is not empty: insert in batches then.
+    /// Begins to load an index. `None` if it is not empty, or watched: insert in batches then.
     pub fn load(&mut self, index: IndexId) -> Result<Option<Load>> {
         let owner = self.owner();
         let tree = self.system.tree(index)?;
@@ -164,7 +164,7 @@ impl Txn {
 }
 
 fn can_load(system: &System, tree: &BTree, owner: TxnId) -> Result<bool> {
-    Ok(tree.is_empty_root()? && !system.locks.any_in(tree.index(), owner))
+    Ok(tree.is_empty_root()? && !system.locks.any_in(tree.index(), owner) && system.watches.of(tree.index()).is_none())
 }
 
 /// Makes the run's pages ones of no tree.

@@ -29,6 +29,7 @@ mod undo;
 mod version_run;
 mod versions;
 mod views;
+mod watch;
 mod write;
 
 pub use activity::{ActiveTxn, TxnActivity};
@@ -44,6 +45,7 @@ pub use rows::{
 pub use scan::{LeafRun, Scan};
 pub use snapshot::Snapshot;
 pub use transaction::{Savepoint, Txn};
+pub use watch::{ChangedKeys, Watch, WatchBudget};
 
 pub(crate) use background::{LeftByCrash, Pace};
 pub(crate) use system::{ForCheckpoint, ROOT_INDEX, System};

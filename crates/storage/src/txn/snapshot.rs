@@ -2,10 +2,11 @@
 
 use super::rows::{Bounds, Direction};
 use super::scan::{Scan, Wanted};
+use super::status::Status;
 use super::system::System;
 use super::views::Sight;
 use crate::error::Result;
-use crate::ids::IndexId;
+use crate::ids::{IndexId, TxnId};
 use crate::sync::Arc;
 
 /// A consistent view: what was committed when it was taken, and its own transaction's writes. Clones share it; while one lives,
@@ -25,6 +26,11 @@ impl Snapshot {
     /// Whether it shows what is not committed: two reads of it may not fit together.
     pub fn is_uncommitted(&self) -> bool {
         matches!(self.sight, Sight::Newest { .. })
+    }
+
+    /// Whether a later one may show what this transaction has written, and this one does not.
+    pub(super) fn may_come(&self, txn: TxnId) -> bool {
+        !self.sight.sees(txn, &self.system.status) && self.system.status.status(txn) != Status::Aborted
     }
 
     /// A scan of its own, for another thread if need be.

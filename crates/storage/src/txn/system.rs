@@ -12,6 +12,7 @@ use super::scratch::Scratch;
 use super::status::StatusTable;
 use super::versions::VersionStore;
 use super::views::{View, Views};
+use super::watch::Watches;
 use crate::btree::{BTree, TreeCounters};
 use crate::buffer::Writer;
 use crate::disk::Clock;
@@ -60,6 +61,7 @@ pub(crate) struct System {
     pub commits: Commits,
     pub history: History,
     pub prepared: PreparedTransactions,
+    pub watches: Watches,
     /// Transactions whose rollback failed, and where it goes on.
     pub undo_later: Mutex<Vec<(Arc<Owner>, Lsn)>>,
     /// How many those are, with those that are being undone.
@@ -96,6 +98,7 @@ impl System {
             commits: Commits::new(recovered.max_ts),
             history: History::new(PurgeSpace::new(budget / PURGE_SHARE, Arc::new(Scratch::new(store.disk.clone(), "purge")))),
             prepared: PreparedTransactions::default(),
+            watches: Watches::default(),
             undo_later: Mutex::default(),
             left_to_undo: AtomicUsize::new(0),
             dropping: Mutex::default(),

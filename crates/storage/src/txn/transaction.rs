@@ -12,6 +12,7 @@ use super::snapshot::Snapshot;
 use super::system::System;
 use super::undo::Undo;
 use super::views::{Sight, View};
+use super::watch::{Watch, WatchBudget};
 use crate::btree::{self, BTree, Cursor};
 use crate::buffer::Writer;
 use crate::error::Result;
@@ -205,6 +206,12 @@ impl Txn {
     /// A view of what is committed now, and of what the transaction writes. The view of its consistent reads stays as it is.
     pub fn fresh_snapshot(&mut self) -> Snapshot {
         Snapshot { sight: Sight::Snapshot { view: self.system.pin(), own: self.id() }, system: self.system.clone() }
+    }
+
+    /// Begins to watch an index: which rows of it transactions change is noted from now on. No transaction that is not over has written to it, and who
+    /// will hears of it by what keeps them away now: the caller sees to that.
+    pub fn watch(&self, index: IndexId, budget: &Arc<WatchBudget>) -> Watch {
+        Watch::begin(self.system.clone(), index, budget)
     }
 
     /// Consistent read of one row into `out` (cleared first). False when there is none.

@@ -204,6 +204,9 @@ impl Txn {
             match (result, &verdict) {
                 (Ok(lsn), Verdict::Go) => {
                     self.last_lsn = lsn;
+                    if let Some(notes) = system.watches.of(index) {
+                        notes.add(owner.id, [key].into_iter());
+                    }
                     owner.add_work(1);
                     count(
                         match kind {
@@ -331,6 +334,9 @@ impl Txn {
                 return Err(error);
             }
         };
+        if let Some(notes) = system.watches.of(index) {
+            notes.add(owner.id, (range.start..end).map(|row| rows.key(row)));
+        }
         owner.add_work(done as u64);
         count(&system.counters.rows_inserted, done as u64);
         if !batch.lsn.is_none() {

@@ -8,21 +8,51 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::build::{TableBuilder, TreeBuilder, for_each_row, tree_defs};
 use super::table::{drop_trees, make_trees, refuse_system_schema};
+use super::online::{CatchUp, NewIndexes, NewTable};
 use super::{DdlContext, checks, spec};
 use crate::catalog::keys;
 use crate::database::Database;
 use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
 use crate::error;
 use crate::foreign::define;
+use crate::metadata_lock::MetadataMode;
 use crate::partition::Partitioning;
 use crate::row::RowBatch;
 use crate::scan::KeyRange;
 use crate::table::{Table, TableState};
-use crate::transaction::Snapshot;
+use crate::transaction::{HeldLocks, Snapshot};
 
 /// Turns a row of the old definition into one of the new definition: conversions, defaults of added columns, generated
 /// columns, CHECK. Its error ends the statement and nothing has changed.
 pub type RowConversion<'a> = &'a mut (dyn FnMut(Vec<Value>) -> Result<Vec<Value>, MySqlError> + Send);
+
+/// What others may do with a table while rows are copied and indexes built, as LOCK= asks for it. Before and after that, for a moment, they may do nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    /// Write where only indexes are built, read where rows are copied.
+    #[default]
+    AsFarAsPossible,
+    /// NONE: write, or the statement is refused.
+    Write,
+    /// SHARED.
+    Read,
+    /// EXCLUSIVE.
+    Nothing,
+}
+
+impl Others {
+    /// The lock for the meantime. Error 1846.
+    fn mode(self, copies: bool) -> Result<MetadataMode, MySqlError> {
+        Ok(match self {
+            Others::AsFarAsPossible | Others::Write if !copies => MetadataMode::Upgradable,
+            Others::Write => {
+                return Err(errors::alter_operation_not_supported_reason("LOCK=NONE", "COPY algorithm requires a lock", "LOCK=SHARED"));
+            }
+            Others::AsFarAsPossible | Others::Read => MetadataMode::ReadOnly,
+            Others::Nothing => MetadataMode::Exclusive,
+        })
+    }
+}
 
 /// What an ALTER TABLE makes of a table.
 #[derive(Clone, Debug)]
@@ -41,6 +71,9 @@ pub struct AlterPlan {
     pub added_keys: Vec<Str>,
     /// Every row must pass the conversion, even if its bytes could stay: a new CHECK, a changed generated column.
     pub convert_rows: bool,
+    /// Rows that are copied may be written meanwhile: what becomes of a row depends on nothing but the row, and says nothing to the client. A new primary key
+    /// is of values that were there before.
+    pub in_place: bool,
 }
 
 impl AlterPlan {
@@ -56,6 +89,7 @@ impl AlterPlan {
             redefined: Vec::new(),
             added_keys: Vec::new(),
             convert_rows: false,
+            in_place: false,
         }
     }
 }
@@ -81,7 +115,7 @@ impl Database {
             return Err(error::table_exists(&to.1));
         }
         let added: Vec<_> = plan.spec.foreign_keys.iter().filter(|key| plan.added_keys.contains(&key.name)).cloned().collect();
-        let _locks = self.lock_related(cx, vec![from.clone(), to.clone()], &added).await?;
+        let mut locks = self.lock_related(cx, vec![from.clone(), to.clone()], &added).await?;
         let catalog = self.catalog();
         let old = catalog.table(&from.0, &from.1)?;
         if old.def.version != plan.version {
@@ -109,10 +143,13 @@ impl Database {
         }
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
+        // Rows that a new foreign key is asked of, and tables that change with this one, stay what they are until the end.
+        let alone = !altered.added.is_empty() || !altered.children.is_empty();
+        let meanwhile = if alone { MetadataMode::Exclusive } else { cx.others.mode(copy && !plan.in_place)? };
         let change = if copy {
-            self.copy_rows(cx, &mut txn, &old, &snapshot, &mut def, convert)?
+            self.replace_rows(cx, &mut txn, &old, &snapshot, &mut def, convert, (&mut locks, meanwhile)).await?
         } else {
-            self.change_indexes(cx, &mut txn, &old, &snapshot, &mut def)?
+            self.change_indexes(cx, &mut txn, &old, &snapshot, &mut def, (&mut locks, meanwhile)).await?
         };
         let mut rows = change.rows;
         if cx.foreign_key_checks {
@@ -120,7 +157,8 @@ impl Database {
                 rows = define::check_rows(&catalog, cx, &mut txn, &def, key)?;
             }
         }
-        let next_auto = next_auto_increment(&old, &def, &plan, &snapshot, &change)?;
+        let at_last = Snapshot { inner: txn.fresh_snapshot(), epoch: snapshot.epoch };
+        let next_auto = next_auto_increment(&old, &def, &plan, &at_last, &change)?;
         if let Some(next) = next_auto {
             self.write_counter(&mut txn, keys::auto_increment(def.id), next)?;
         }
@@ -159,7 +197,8 @@ impl Database {
         def.version = old.def.version + 1;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
-        let change = self.copy_rows(cx, &mut txn, old, &snapshot, &mut def, convert)?;
+        let change = self.copy_rows(cx, &mut txn, old, &snapshot, &mut def, convert, false)?;
+        drop_trees(&mut txn, &old.def)?;
         let next_auto = next_auto_increment(old, &def, plan, &snapshot, &change)?;
         self.forget_temporary_trees(&mut txn, &old.def)?;
         self.note_temporary_trees(&mut txn, &def)?;
@@ -212,7 +251,42 @@ impl Database {
         self.alter_table(cx, plan, &mut |row| Ok(row)).await.map(|_| ())
     }
 
-    /// New trees for everything, filled with the converted rows.
+    /// New trees for everything, filled with the converted rows. `locks` are exclusive, and of this mode while rows are copied.
+    #[allow(clippy::too_many_arguments)]
+    async fn replace_rows(
+        &self,
+        cx: &DdlContext,
+        txn: &mut Txn,
+        old: &Arc<Table>,
+        snapshot: &Snapshot,
+        def: &mut TableDef,
+        convert: RowConversion<'_>,
+        (locks, meanwhile): (&mut HeldLocks, MetadataMode),
+    ) -> Result<Change, MySqlError> {
+        let mut changes = (meanwhile == MetadataMode::Upgradable).then(|| CatchUp::begin(cx, txn, old.own_trees(), snapshot));
+        locks.weaken(meanwhile);
+        let keeps_ids = changes.is_some() && [&old.def, &*def].iter().all(|def| def.indexes[0].kind == IndexKind::RowId);
+        let mut change = self.copy_rows(cx, txn, old, snapshot, def, &mut *convert, keeps_ids)?;
+        let defs = tree_defs(def);
+        let mut target = NewTable::new(old, def, &defs, convert)?;
+        if let Some(changes) = &mut changes {
+            changes.follow(cx, txn, &mut target)?;
+        }
+        locks.strengthen(cx, meanwhile).await?;
+        if let Some(changes) = &mut changes {
+            changes.round(cx, txn, &mut target)?;
+            // Others have counted their rows, and taken numbers.
+            change.auto_max = None;
+        }
+        if keeps_ids {
+            change.next_row_id = None;
+        }
+        drop_trees(txn, &old.def)?;
+        Ok(change)
+    }
+
+    /// New trees for everything, filled with the converted rows. `keeps_ids`: rows keep their hidden numbers.
+    #[allow(clippy::too_many_arguments)]
     fn copy_rows(
         &self,
         cx: &DdlContext,
@@ -221,11 +295,15 @@ impl Database {
         snapshot: &Snapshot,
         def: &mut TableDef,
         convert: RowConversion<'_>,
+        keeps_ids: bool,
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
         let defs = tree_defs(def);
         let mut builder = TableBuilder::new(&old.engine, def, &defs, cx)?;
         for_each_row(old, snapshot, cx, |batch, row| {
+            if keeps_ids {
+                builder.next_row_id = u64::from_be_bytes(batch.key(row).try_into().expect("a hidden number has eight bytes"));
+            }
             let row = convert(batch.values(row))?;
             builder.add_row(&row)
         })?;
@@ -236,30 +314,55 @@ impl Database {
             auto_max: Some(builder.auto_max()),
         };
         builder.finish(txn, cx)?;
-        drop_trees(txn, &old.def)?;
         Ok(change)
     }
 
-    /// Keeps the rows where they are; makes and drops secondary indexes.
-    fn change_indexes(
+    /// Keeps the rows where they are; makes and drops secondary indexes. `locks` are exclusive, and of this mode while indexes are built.
+    async fn change_indexes(
         &self,
         cx: &DdlContext,
         txn: &mut Txn,
         old: &Arc<Table>,
         snapshot: &Snapshot,
         def: &mut TableDef,
+        (locks, meanwhile): (&mut HeldLocks, MetadataMode),
     ) -> Result<Change, MySqlError> {
-        let mut new_trees = false;
-        if old.def.partitioning.is_none() {
-            new_trees = change_trees(cx, txn, old, snapshot, def)?;
-        } else {
-            let mut trees = Vec::new();
-            for part in old.partition_tables() {
-                let mut part_def = TableDef { partitioning: None, ..def.clone() };
-                part_def.indexes.iter_mut().for_each(|index| index.id = spec::NO_TREE);
-                new_trees |= change_trees(cx, txn, part, snapshot, &mut part_def)?;
-                trees.push(part_def.indexes.iter().map(|index| index.id).collect::<Vec<_>>());
+        let tables = old.own_trees();
+        let mut bare = TableDef { partitioning: None, ..def.clone() };
+        bare.indexes.iter_mut().for_each(|index| index.id = spec::NO_TREE);
+        let mut defs = vec![bare; tables.len()];
+        let mut made = Vec::with_capacity(tables.len());
+        for (table, new) in tables.iter().zip(&mut defs) {
+            made.push(make_indexes(txn, &table.def, new)?);
+        }
+        let new_trees = made.iter().any(|made| !made.is_empty());
+        if new_trees {
+            let watching = meanwhile == MetadataMode::Upgradable;
+            let mut changes = watching.then(|| CatchUp::begin(cx, txn, tables, snapshot));
+            locks.weaken(meanwhile);
+            for ((table, new), made) in tables.iter().zip(&defs).zip(&made) {
+                let mut builder = TreeBuilder::new(&old.engine, new, made.clone(), cx);
+                builder.add_table(table, snapshot, cx)?;
+                builder.finish(txn, cx)?;
             }
+            let mut target = NewIndexes::new(&defs, &made);
+            if let Some(changes) = &mut changes {
+                changes.follow(cx, txn, &mut target)?;
+            }
+            locks.strengthen(cx, meanwhile).await?;
+            if let Some(changes) = &mut changes {
+                changes.round(cx, txn, &mut target)?;
+            }
+        }
+        for (table, new) in tables.iter().zip(&defs) {
+            for index in table.def.indexes.iter().filter(|index| !new.indexes.iter().any(|kept| kept.id == index.id)) {
+                txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+            }
+        }
+        let mut trees = defs.into_iter().map(|new| new.indexes.iter().map(|index| index.id).collect::<Vec<_>>());
+        if old.def.partitioning.is_none() {
+            def.indexes.iter_mut().zip(trees.next().into_iter().flatten()).for_each(|(index, id)| index.id = id);
+        } else {
             let partitions = def.partitioning.iter_mut().flat_map(|partitioning| &mut partitioning.partitions);
             partitions.zip(trees).for_each(|(partition, trees)| partition.trees = trees);
         }
@@ -267,24 +370,13 @@ impl Database {
     }
 }
 
-/// Gives the definition of a table that has its own trees those that stay, and makes and fills the others. Whether there are any.
-fn change_trees(cx: &DdlContext, txn: &mut Txn, old: &Arc<Table>, snapshot: &Snapshot, def: &mut TableDef) -> Result<bool, MySqlError> {
-    let made = keep_trees(&old.def, def);
+/// Gives the definition of a table that has its own trees those that stay, and makes empty ones for the other indexes: which those are.
+fn make_indexes(txn: &mut Txn, old: &TableDef, def: &mut TableDef) -> Result<Vec<usize>, MySqlError> {
+    let made = keep_trees(old, def);
     for &index in &made {
         def.indexes[index].id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
     }
-    for index in &old.def.indexes {
-        if !def.indexes.iter().any(|i| i.id == index.id) {
-            txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
-        }
-    }
-    if made.is_empty() {
-        return Ok(false);
-    }
-    let mut builder = TreeBuilder::new(&old.engine, def, made, cx);
-    builder.add_table(old, snapshot, cx)?;
-    builder.finish(txn, cx)?;
-    Ok(true)
+    Ok(made)
 }
 
 struct Change {
@@ -388,7 +480,7 @@ fn next_auto_increment(
     }
     let present = match change.auto_max {
         Some(max) => max,
-        None => largest_value(old, column, snapshot)?,
+        None => plan.columns[column].map_or(Ok(0), |column| largest_value(old, column, snapshot))?,
     };
     let floor = present.saturating_add(1);
     Ok(Some(match plan.spec.auto_increment {

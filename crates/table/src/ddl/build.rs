@@ -132,9 +132,7 @@ impl<'a> TreeBuilder<'a> {
 
     /// Adds a new row to all trees. Errors: 1026, 1138.
     pub(crate) fn add_row(&mut self, row: &[Value]) -> Result<(), MySqlError> {
-        if self.def.columns.iter().zip(row).any(|(column, value)| !column.nullable && value.is_null()) {
-            return Err(error::invalid_null());
-        }
+        invalid_null(self.def, row)?;
         if let Some(column) = self.auto_column {
             match row[column] {
                 Value::Int(v) if v > 0 => self.auto_max = self.auto_max.max(v as u64),
@@ -356,7 +354,8 @@ impl<'a> TreeBuilder<'a> {
     /// The row of a clustered key. In a rebuild it is not in its tree yet.
     fn find_row(&self, txn: &mut Txn, sorted: &[Runs], clustered: &[u8], row: &mut Vec<u8>) -> Result<bool, MySqlError> {
         if self.filled[0] != 0 {
-            return txn.get_latest(self.codecs[0].id, clustered, row).map_err(|e| error::storage(e, &self.def.name));
+            // As the entries' rows were: others may have changed them since.
+            return txn.get(self.codecs[0].id, clustered, row).map_err(|e| error::storage(e, &self.def.name));
         }
         let mut merge = sorted[0].merge()?;
         while let Some(item) = merge.next().map_err(scratch)? {
@@ -368,6 +367,12 @@ impl<'a> TreeBuilder<'a> {
         }
         Ok(false)
     }
+}
+
+/// Error 1138 for a row that has NULL where it must not.
+pub(super) fn invalid_null(def: &TableDef, row: &[Value]) -> Result<(), MySqlError> {
+    let invalid = def.columns.iter().zip(row).any(|(column, value)| !column.nullable && value.is_null());
+    if invalid { Err(error::invalid_null()) } else { Ok(()) }
 }
 
 /// The definitions whose trees the rows of `def` go into: its own, or one for each partition.

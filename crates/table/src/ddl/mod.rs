@@ -8,6 +8,7 @@ mod alter;
 mod build;
 mod checks;
 mod event;
+mod online;
 mod partition;
 mod routine;
 mod schema;
@@ -31,7 +32,7 @@ use crate::session_locks::SessionLocks;
 use crate::transaction::HeldLocks;
 
 pub(crate) use alter::same_bytes;
-pub use alter::{AlterPlan, RowConversion};
+pub use alter::{AlterPlan, Others, RowConversion};
 pub use checks::rename_checks;
 pub use partition::RepartitionPlan;
 pub(crate) use spec::define;
@@ -66,6 +67,10 @@ pub struct DdlContext {
     pub threads: usize,
     /// `innodb_ddl_buffer_size`: bytes of index entries in memory, for all threads together; each has a mebibyte at least.
     pub memory: usize,
+    /// `innodb_online_alter_log_max_size`: bytes of notes on what others change while indexes are built.
+    pub online_log: usize,
+    /// `LOCK=`: what others may do with the table meanwhile.
+    pub others: Others,
 }
 
 impl Default for DdlContext {
@@ -80,6 +85,8 @@ impl Default for DdlContext {
             foreign_key_checks: true,
             threads: 1,
             memory: 256 << 20,
+            online_log: 128 << 20,
+            others: Others::default(),
         }
     }
 }

@@ -76,7 +76,12 @@ impl Table {
         }
     }
 
-    /// The tables that have trees, with the names that the storage engine's reports know them by: this one, or each of its partitions.
+    /// The tables that have trees: this one, or each of its partitions.
+    pub(crate) fn own_trees(self: &Arc<Self>) -> &[Arc<Table>] {
+        if self.parts.is_some() { self.partition_tables() } else { std::slice::from_ref(self) }
+    }
+
+    /// The same, with the names that the storage engine's reports know them by: this one, or each of its partitions.
     pub fn stored_tables(self: &Arc<Self>) -> Vec<(String, Arc<Table>)> {
         match (&self.parts, &self.def.partitioning) {
             (Some(parts), Some(partitioning)) => {

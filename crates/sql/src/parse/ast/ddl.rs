@@ -392,6 +392,8 @@ pub struct CreateIndex {
     pub index: IndexDef,
     /// The table.
     pub table: ObjectName,
+    /// LOCK=, in capitals.
+    pub lock: Option<String>,
 }
 
 /// Where a new or moved column goes.

@@ -4,7 +4,8 @@ use highkey_table::Stage;
 use highkey_types::Value;
 
 use super::rows::t;
-use crate::session::stage_name;
+use super::usage;
+use crate::session::{SessionState, stage_name};
 
 /// MySQL's consumers: the present stage, statement and transaction of each connection and the digests of statements are kept, no waits and no history.
 pub(super) fn consumers() -> Vec<Vec<Value>> {
@@ -37,6 +38,22 @@ pub(super) fn instruments() -> Vec<Vec<Value>> {
     let timed = |name: &str, properties: &str| vec![t(name), t("YES"), t("YES"), t(properties), Value::Int(0), Value::Null];
     let whole = [timed("statement/com/Execute", ""), timed("statement/com/Query", "mutable"), timed("transaction", "")];
     Stage::ALL.into_iter().map(row).chain(whole).collect()
+}
+
+/// The tables whose use is counted. Of stored programs nothing is.
+pub(super) fn objects() -> Vec<Vec<Value>> {
+    let row = |schema: &str, counted: &str| vec![t("TABLE"), t(schema), t("%"), t(counted), t("NO")];
+    vec![row("mysql", "NO"), row("performance_schema", "NO"), row("information_schema", "NO"), row("%", "YES")]
+}
+
+/// TRUNCATE TABLE of performance_schema's sums, which begin anew then. False: it is no such table.
+pub(crate) fn truncate(state: &SessionState, name: &str) -> bool {
+    match &*name.to_ascii_lowercase() {
+        "events_statements_summary_by_digest" => state.instance.digests().clear(),
+        "table_io_waits_summary_by_index_usage" | "table_io_waits_summary_by_table" => usage::clear(state),
+        _ => return false,
+    }
+    true
 }
 
 /// Everybody's statements are summed up.

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, waits};
+use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, usage, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
@@ -99,6 +99,9 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "setup_actors") => performance::actors(),
         ("performance_schema", "setup_consumers") => performance::consumers(),
         ("performance_schema", "setup_instruments") => performance::instruments(),
+        ("performance_schema", "setup_objects") => performance::objects(),
+        ("performance_schema", "table_io_waits_summary_by_index_usage") => usage::by_index(state, wanted),
+        ("performance_schema", "table_io_waits_summary_by_table") => usage::by_table(state, wanted),
         ("performance_schema", "accounts") => threads::connections(state, true, true),
         ("performance_schema", "highkey_row_lock_waits") => locks::lock_waits(state)?,
         ("performance_schema", "highkey_table_lock_waits") => threads::table_lock_waits(state),

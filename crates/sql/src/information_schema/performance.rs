@@ -5,16 +5,16 @@ use highkey_types::Value;
 
 use super::rows::t;
 use super::usage;
-use crate::session::{SessionState, stage_name};
+use crate::session::{SessionState, StatusCounter, stage_name};
 
-/// MySQL's consumers: the present stage, statement and transaction of each connection and the digests of statements are kept, no waits and no history.
+/// MySQL's consumers: the present stage, statement and transaction of each connection, the statements that it ran last and the digests of statements are kept, no waits.
 pub(super) fn consumers() -> Vec<Vec<Value>> {
     let consumers = [
         ("events_stages_current", "YES"),
         ("events_stages_history", "NO"),
         ("events_stages_history_long", "NO"),
         ("events_statements_current", "YES"),
-        ("events_statements_history", "NO"),
+        ("events_statements_history", "YES"),
         ("events_statements_history_long", "NO"),
         ("events_transactions_current", "YES"),
         ("events_transactions_history", "NO"),
@@ -37,7 +37,8 @@ pub(super) fn instruments() -> Vec<Vec<Value>> {
     };
     let timed = |name: &str, properties: &str| vec![t(name), t("YES"), t("YES"), t(properties), Value::Int(0), Value::Null];
     let whole = [timed("statement/com/Execute", ""), timed("statement/com/Query", "mutable"), timed("transaction", "")];
-    Stage::ALL.into_iter().map(row).chain(whole).collect()
+    let statements = StatusCounter::commands().chain(["error"]).map(|command| timed(&format!("statement/sql/{command}"), ""));
+    Stage::ALL.into_iter().map(row).chain(statements).chain(whole).collect()
 }
 
 /// The tables whose use is counted. Of stored programs nothing is.
@@ -50,6 +51,7 @@ pub(super) fn objects() -> Vec<Vec<Value>> {
 pub(crate) fn truncate(state: &SessionState, name: &str) -> bool {
     match &*name.to_ascii_lowercase() {
         "events_statements_summary_by_digest" => state.instance.digests().clear(),
+        "events_statements_history" => state.instance.processes().all().iter().for_each(|process| process.history().clear()),
         "table_io_waits_summary_by_index_usage" | "table_io_waits_summary_by_table" => usage::clear(state),
         _ => return false,
     }
@@ -58,7 +60,7 @@ pub(crate) fn truncate(state: &SessionState, name: &str) -> bool {
 
 /// Everybody's statements are summed up.
 pub(super) fn actors() -> Vec<Vec<Value>> {
-    vec![vec![t("%"), t("%"), t("%"), t("YES"), t("NO")]]
+    vec![vec![t("%"), t("%"), t("%"), t("YES"), t("YES")]]
 }
 
 /// The clock that times are taken with. What a look at it costs is not measured.

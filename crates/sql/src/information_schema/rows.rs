@@ -87,6 +87,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_current") => threads::statements(state),
+        ("performance_schema", "events_statements_history") => threads::past_statements(state),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", "events_transactions_current") => locks::current_transactions(state),
         // There are no groups of servers.

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
 use highkey_types::{MySqlError, errors};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 
 use super::error;
+use super::history::History;
 use super::status::{Status, StatusCounter};
 use crate::df::QueryActivity;
 
@@ -93,6 +94,7 @@ pub struct ProcessEntry {
     client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
     status: Status,
+    history: Mutex<History>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
 }
@@ -153,6 +155,11 @@ impl ProcessEntry {
     /// Its own counters.
     pub fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// The statements that it has run last.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock()
     }
 
     /// Resolves when KILL CONNECTION hit this connection. The server selects on it while it waits for the next command.
@@ -478,6 +485,7 @@ impl ProcessList {
             attributes: OnceLock::new(),
             client: OnceLock::new(),
             status: Status::default(),
+            history: Mutex::default(),
             wake: Notify::new(),
         });
         self.entries.write().insert(id, entry.clone());

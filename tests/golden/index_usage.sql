@@ -5,15 +5,15 @@ INSERT INTO used VALUES (1, 1, 1, 1, 1), (2, 2, 2, 2, 2), (3, 1, 3, 3, 3), (4, 2
 INSERT INTO unkeyed VALUES (1, 1), (2, 2), (3, 3);
 SELECT OBJECT_TYPE, OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_READ, COUNT_WRITE, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' ORDER BY OBJECT_NAME, INDEX_NAME;
 SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'golden' ORDER BY 1, 2;
-SELECT d FROM used WHERE id = 3;
+SELECT d FROM used FORCE INDEX (PRIMARY) WHERE id = 3;
 UPDATE used SET d = 8 WHERE id = 3;
 DELETE FROM used WHERE id = 5;
 SELECT INDEX_NAME, COUNT_STAR, COUNT_READ, COUNT_WRITE, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME;
 SELECT COUNT_FETCH > 0, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME = 'PRIMARY';
-SELECT d FROM used WHERE a = 1;
+SELECT d FROM used FORCE INDEX (a) WHERE a = 1;
 SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'golden' ORDER BY 1, 2;
 SELECT SUM(b) FROM unkeyed;
-SELECT object_name, rows_full_scanned FROM sys.schema_tables_with_full_table_scans WHERE object_schema = 'golden' ORDER BY 1;
+SELECT object_name, rows_full_scanned FROM sys.schema_tables_with_full_table_scans WHERE object_schema = 'golden' AND object_name = 'unkeyed';
 UPDATE unkeyed SET b = b + 1;
 DELETE FROM unkeyed WHERE a = 2;
 SELECT table_name, index_name, rows_selected > 0, rows_inserted, rows_updated, rows_deleted FROM sys.schema_index_statistics WHERE table_schema = 'golden' ORDER BY 1, 2;

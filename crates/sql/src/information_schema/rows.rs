@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, usage, waits};
+use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, threads, triggers, usage, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
@@ -90,6 +90,12 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "events_statements_history") => threads::past_statements(state),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", "events_transactions_current") => locks::current_transactions(state),
+        ("performance_schema", "events_waits_summary_global_by_event_name") => io::waits(state),
+        ("performance_schema", "file_instances") => io::file_instances(state),
+        ("performance_schema", "file_summary_by_event_name") => io::file_events(state),
+        ("performance_schema", "file_summary_by_instance") => io::file_summary(state),
+        ("performance_schema", "memory_summary_global_by_event_name") => io::memory(state),
+        ("performance_schema", "socket_summary_by_event_name") => io::sockets(state),
         // There are no groups of servers.
         ("performance_schema", name) if name.starts_with("replication_group_") => Vec::new(),
         ("performance_schema", "replication_applier_filters") => replica::filters(state, true),

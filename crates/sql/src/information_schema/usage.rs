@@ -12,13 +12,17 @@ use crate::session::SessionState;
 /// One row for each table that is not a session's own.
 pub(super) fn by_table(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let row = |table: Arc<Table>| {
-        let all = (0..table.indexes().len()).map(Some).chain([None]);
-        let sum = all.filter_map(|index| table.uses(index)).fold(RowUses::default(), |sum, uses| std::array::from_fn(|i| sum[i] + uses[i]));
         let mut row = names(&table);
-        row.extend(figures(sum));
+        row.extend(figures(sum(&table)));
         row
     };
     all_wanted_tables(state, wanted).into_iter().map(row).collect()
+}
+
+/// What was done with a table by all its indexes, and by none.
+pub(super) fn sum(table: &Table) -> RowUses {
+    let all = (0..table.indexes().len()).map(Some).chain([None]);
+    all.filter_map(|index| table.uses(index)).fold(RowUses::default(), |sum, uses| std::array::from_fn(|i| sum[i] + uses[i]))
 }
 
 /// One row for each index of these tables, and one without a name for what was done by none, once there was such.

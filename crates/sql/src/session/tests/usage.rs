@@ -1,4 +1,5 @@
-//! How tables and indexes are used: performance_schema.table_io_waits_summary_by_index_usage. Counts are those of MySQL 8.0.12 for the same plans.
+//! How tables and indexes are used: performance_schema.table_io_waits_summary_by_index_usage. Counts are those of MySQL 8.0.12 for the same plans. Then files, waits
+//! and memory.
 
 use super::{Client, Server, table};
 
@@ -92,4 +93,37 @@ async fn partitions_count_as_one_table_whatever_runs_the_query() {
         c.rows("SELECT a, id FROM p FORCE INDEX (a) WHERE a = 1").await;
         assert_eq!(counted(&mut c, "p").await, table("a 3 0 0 0"), "{executor}");
     }
+}
+
+#[tokio::test]
+async fn files_waits_and_memory_are_told() {
+    let server = Server::with(|settings| settings.set("log_bin", Some("ON")).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000))").await;
+    for n in 0..20 {
+        c.ok(&format!("INSERT INTO t VALUES ({n}, REPEAT('x', 1000))")).await;
+    }
+    let opened = "SELECT COUNT(*) FROM performance_schema.file_instances WHERE open_count > 0 AND event_name = 'wait/io/file/innodb/innodb";
+    assert_eq!(c.value(&format!("{opened}_data_file' AND file_name LIKE '%/pages.000'")).await, "1");
+    assert!(c.value(&format!("{opened}_log_file' AND file_name LIKE '%/wal.%'")).await.parse::<u64>().unwrap() > 0);
+    let log = "FROM performance_schema.file_summary_by_event_name WHERE event_name = 'wait/io/file/innodb/innodb_log_file'";
+    let written = format!("SELECT count_write > 0, sum_number_of_bytes_write > 20000, sum_timer_write >= max_timer_write, min_timer_write > 0, count_star = count_read + count_write + count_misc {log}");
+    assert_eq!(c.rows(&written).await, table("1 1 1 1 1"));
+    let by_name = "SELECT SUM(sum_number_of_bytes_write) > 20000 FROM performance_schema.file_summary_by_instance WHERE file_name LIKE '%/wal.%'";
+    assert_eq!(c.value(by_name).await, "1");
+    let files = c.rows("SELECT file FROM sys.io_global_by_file_by_bytes WHERE file LIKE '%binlog.000001'").await;
+    assert_eq!(files.len(), 1, "{files:?}");
+
+    let events = c.rows("SELECT event_name, count_star > 0 FROM performance_schema.events_waits_summary_global_by_event_name WHERE event_name LIKE 'wait/io/table%' OR event_name LIKE '%log_file' ORDER BY 1").await;
+    assert_eq!(events, table("wait/io/file/innodb/innodb_log_file 1|wait/io/table/sql/handler 1"));
+    assert!(!c.rows("SELECT * FROM sys.waits_global_by_latency").await.is_empty());
+    let pool = "SELECT current_number_of_bytes_used = high_number_of_bytes_used, current_number_of_bytes_used > 0 FROM performance_schema.memory_summary_global_by_event_name WHERE event_name = 'memory/innodb/buf_buf_pool'";
+    assert_eq!(c.rows(pool).await, table("1 1"));
+    assert_eq!(c.value("SELECT total_allocated > 0 FROM sys.x$memory_global_total").await, "1");
+    assert_eq!(c.rows("SELECT event_name FROM performance_schema.socket_summary_by_event_name").await, table("wait/io/socket/sql/client_connection"));
+
+    let bytes = format!("SELECT sum_number_of_bytes_write {log}");
+    let before: u64 = c.value(&bytes).await.parse().unwrap();
+    c.ok("TRUNCATE TABLE performance_schema.file_summary_by_instance").await;
+    assert!(c.value(&bytes).await.parse::<u64>().unwrap() < before);
 }

@@ -2,7 +2,7 @@
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests, `innodb.rs` those of InnoDB's own tables, `performance.rs`
-//! what performance_schema is set up for, `usage.rs` how tables and indexes are used, `io.rs` the summaries of waits, files, sockets and memory, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (caches of full-text indexes, the instruments
+//! what performance_schema is set up for, `statements.rs` statements by kind, `usage.rs` how tables and indexes are used, `io.rs` the summaries of waits, files, sockets and memory, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (caches of full-text indexes, the instruments
 //! that `setup_instruments` and the consumers that `setup_consumers` do not have) are there and empty, because tools join them.
 
 mod definitions;
@@ -15,6 +15,7 @@ mod performance;
 mod privileges;
 pub mod routines;
 mod rows;
+mod statements;
 mod threads;
 pub mod triggers;
 mod usage;

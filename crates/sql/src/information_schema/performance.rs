@@ -52,6 +52,7 @@ pub(crate) fn truncate(state: &SessionState, name: &str) -> bool {
     match &*name.to_ascii_lowercase() {
         "events_statements_summary_by_digest" => state.instance.digests().clear(),
         "events_statements_history" => state.instance.processes().all().iter().for_each(|process| process.history().clear()),
+        name if name.starts_with("events_statements_summary_") && name.ends_with("_by_event_name") => state.instance.processes().forget_ran(),
         "file_summary_by_event_name" | "file_summary_by_instance" => state.instance.database().engine().disk().clear_usage(),
         "table_io_waits_summary_by_index_usage" | "table_io_waits_summary_by_table" => usage::clear(state),
         _ => return false,

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, threads, triggers, usage, waits};
+use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, statements, threads, triggers, usage, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
@@ -87,6 +87,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_current") => threads::statements(state),
+        ("performance_schema", name) if name.starts_with("events_statements_summary_") && name.ends_with("_by_event_name") => statements::by_event_name(state, name),
         ("performance_schema", "events_statements_history") => threads::past_statements(state),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", "events_transactions_current") => locks::current_transactions(state),

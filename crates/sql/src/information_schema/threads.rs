@@ -9,9 +9,8 @@ use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
 use highkey_types::{Value, errors::sqlstate};
 
 use super::rows::{t, u};
-use crate::execute::counter_of;
 use crate::parse;
-use crate::session::history::{PastStatement, SHOWN_BYTES};
+use crate::session::history::{PastStatement, SHOWN_BYTES, StatementKind};
 use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, digest_hash, host_of};
 
 /// performance_schema.threads: the connections, the replica's workers, and who runs events. Threads of the operating system serve all of them, and are nobody's.
@@ -95,28 +94,18 @@ fn past_statement(state: &SessionState, thread: u64, past: &PastStatement) -> Ve
         Some(_) => None,
     };
     let digest = past.digest.as_deref().or(parsed.as_ref().map(|parsed| &*parsed.digest));
-    let command = match &parsed {
-        Some(parsed) => counter_of(&parsed.statement).name().strip_prefix("Com_"),
-        None => digest.and_then(command_of_digest),
-    };
     let (code, message) = past.error.as_deref().map_or((0, None), |(code, message)| (*code, Some(message)));
-    let name = match command {
-        _ if code == SYNTAX_ERROR => "statement/sql/error".to_owned(),
-        _ if past.prepared => "statement/com/Execute".to_owned(),
-        Some(command) => format!("statement/sql/{command}"),
-        None => "statement/com/Query".to_owned(),
-    };
     // What is no statement has none.
-    let digest = digest.filter(|_| code != SYNTAX_ERROR);
+    let digest = digest.filter(|_| past.kind != StatementKind::Error);
     let end = u64::try_from(state.instance.since_start(past.ended).as_nanos()).unwrap_or(u64::MAX);
-    let mut row = vec![u(thread), u(past.number), u(past.number), t(name), Value::Null];
+    let mut row = vec![u(thread), u(past.number), u(past.number), t(past.kind.event()), Value::Null];
     row.extend([picos(end.saturating_sub(past.elapsed)), picos(end), picos(past.elapsed), picos(past.locked)]);
     row.extend([t(&past.text[..past.text.floor_char_boundary(SHOWN_BYTES)]), digest.map_or(Value::Null, |digest| t(digest_hash(digest))), digest.map_or(Value::Null, t)]);
     row.push(past.schema.as_deref().map_or(Value::Null, t));
     // The object that it is a part of, and what has become of it. Who sends rows says no SQLSTATE.
     row.extend(nulls(4));
     let sqlstate = match code {
-        0 if past.rows_sent > 0 || command == Some("select") => Value::Null,
+        0 if past.rows_sent > 0 || past.kind.is_select() => Value::Null,
         0 => t("00000"),
         code => t(sqlstate(code).as_str()),
     };
@@ -125,20 +114,6 @@ fn past_statement(state: &SessionState, thread: u64, past: &PastStatement) -> Ve
     row.extend(past.work.map(u));
     row.extend([Value::Null, Value::Null, Value::Int(0)]);
     row
-}
-
-const SYNTAX_ERROR: u16 = 1064;
-
-/// What a statement is whose text is not kept whole: of those that are long as a rule.
-fn command_of_digest(digest: &str) -> Option<&'static str> {
-    match digest.split(' ').next()? {
-        "SELECT" => Some("select"),
-        "INSERT" => Some("insert"),
-        "REPLACE" => Some("replace"),
-        "UPDATE" => Some("update"),
-        "DELETE" => Some("delete"),
-        _ => None,
-    }
 }
 
 /// performance_schema.accounts, users and hosts: how many connections each has, and has made.

@@ -1,7 +1,6 @@
-//! The statements of a connection that ended last: `performance_schema.events_statements_history`.
+//! The statements of a connection that ended last, and sums of all of them by kind: `performance_schema.events_statements_history` and `_summary_…_by_event_name`.
 //!
-//! To note one costs the lock of the connection's own list and keeps the text that the process list had. What can be told from the text, its digest and what kind of
-//! statement it is, is found out when somebody asks.
+//! To note one costs the lock of the connection's own list and keeps the text that the process list had. Its digest is found out when somebody asks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,19 +9,104 @@ use std::time::Instant;
 use highkey_types::Str;
 
 use super::digests::Execution;
+use super::status::StatusCounter;
 
 /// A text of so many bytes is kept as it is.
 const WHOLE_BYTES: usize = 4096;
 /// So many are shown of any, and kept of a longer one (`performance_schema_max_sql_text_length`).
 pub(crate) const SHOWN_BYTES: usize = 1024;
 
+/// What a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// By the counter that counts it.
+    Text(StatusCounter),
+    Prepared(StatusCounter),
+    /// Of a text that is none.
+    Error,
+}
+
+impl StatementKind {
+    /// EVENT_NAME.
+    pub fn event(self) -> String {
+        match self {
+            StatementKind::Text(counter) => format!("statement/sql/{}", counter.name().trim_start_matches("Com_")),
+            StatementKind::Prepared(_) => "statement/com/Execute".into(),
+            StatementKind::Error => "statement/sql/error".into(),
+        }
+    }
+
+    pub fn is_select(self) -> bool {
+        matches!(self, StatementKind::Text(StatusCounter::ComSelect) | StatementKind::Prepared(StatusCounter::ComSelect))
+    }
+}
+
+/// Statements of one kind, summed up. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindSums {
+    pub count: u64,
+    pub wait: u64,
+    pub wait_min: u64,
+    pub wait_max: u64,
+    pub locked: u64,
+    pub errors: u64,
+    pub warnings: u64,
+    pub rows_affected: u64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    /// As `PastStatement::work`.
+    pub work: [u64; 13],
+}
+
+impl KindSums {
+    fn of(statement: &PastStatement) -> KindSums {
+        KindSums {
+            count: 1,
+            wait: statement.elapsed,
+            wait_min: statement.elapsed,
+            wait_max: statement.elapsed,
+            locked: statement.locked,
+            errors: u64::from(statement.failed),
+            warnings: statement.warnings,
+            rows_affected: statement.rows_affected,
+            rows_sent: statement.rows_sent,
+            rows_examined: statement.rows_examined,
+            work: statement.work.map(u64::from),
+        }
+    }
+
+    pub fn add(&mut self, other: &KindSums) {
+        self.wait_min = if self.count == 0 { other.wait_min } else { self.wait_min.min(other.wait_min) };
+        self.wait_max = self.wait_max.max(other.wait_max);
+        self.count += other.count;
+        self.wait += other.wait;
+        self.locked += other.locked;
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.rows_affected += other.rows_affected;
+        self.rows_sent += other.rows_sent;
+        self.rows_examined += other.rows_examined;
+        self.work.iter_mut().zip(&other.work).for_each(|(sum, n)| *sum += n);
+    }
+}
+
+/// Sums by kind, in no order.
+pub type Kinds = Vec<(StatementKind, KindSums)>;
+
+/// Adds to the sums of one kind.
+pub fn add_kind(kinds: &mut Kinds, kind: StatementKind, sums: &KindSums) {
+    match kinds.iter_mut().find(|(other, _)| *other == kind) {
+        Some((_, all)) => all.add(sums),
+        None => kinds.push((kind, *sums)),
+    }
+}
+
 /// A statement that has ended. Times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct PastStatement {
     /// Statements of the connection that had ended then, this one among them.
     pub number: u64,
-    /// It was prepared.
-    pub prepared: bool,
+    pub kind: StatementKind,
     pub ended: Instant,
     pub elapsed: u64,
     /// What it waited for locks of rows and tables.
@@ -44,7 +128,7 @@ pub struct PastStatement {
 
 impl PastStatement {
     /// `text` as the process list had it; `whole`: it is the statement's own.
-    pub(super) fn new(execution: &Execution<'_>, text: Arc<str>, whole: bool, digest: &str, ended: Instant, locked: u64) -> PastStatement {
+    pub(super) fn new(execution: &Execution<'_>, text: Arc<str>, whole: bool, digest: &str, kind: StatementKind, ended: Instant, locked: u64) -> PastStatement {
         let whole = whole && text.len() <= WHOLE_BYTES;
         let text = if text.len() <= WHOLE_BYTES { text } else { Str::from(&text[..text.floor_char_boundary(SHOWN_BYTES)]) };
         let work = &execution.work;
@@ -65,7 +149,7 @@ impl PastStatement {
         ];
         PastStatement {
             number: 0,
-            prepared: false,
+            kind,
             ended,
             elapsed: execution.time.elapsed,
             locked,
@@ -88,12 +172,14 @@ impl PastStatement {
 pub struct History {
     past: VecDeque<PastStatement>,
     ended: u64,
+    kinds: Kinds,
 }
 
 impl History {
     /// A statement has ended; of them `size` are kept.
     pub(super) fn add(&mut self, size: usize, statement: PastStatement) {
         self.ended += 1;
+        add_kind(&mut self.kinds, statement.kind, &KindSums::of(&statement));
         if size == 0 {
             return;
         }
@@ -113,6 +199,16 @@ impl History {
     /// Those that are kept, the oldest first.
     pub fn past(&self) -> impl Iterator<Item = &PastStatement> {
         self.past.iter()
+    }
+
+    /// All that have ended, by kind.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// The same, which begin anew.
+    pub fn take_kinds(&mut self) -> Kinds {
+        std::mem::take(&mut self.kinds)
     }
 
     /// Forgets them; their numbers go on.
@@ -143,7 +239,7 @@ mod tests {
             ended_micros: 0,
             text,
         };
-        PastStatement::new(&execution, text.into(), whole, "the digest", Instant::now(), 0)
+        PastStatement::new(&execution, text.into(), whole, "the digest", StatementKind::Text(StatusCounter::ComSelect), Instant::now(), 7)
     }
 
     #[test]
@@ -159,6 +255,11 @@ mod tests {
         assert_eq!((history.past().count(), history.past().next().unwrap().number, history.ended()), (1, 26, 26));
         history.add(0, ended("SELECT 2", true));
         assert_eq!(history.ended(), 27);
+        let kinds = history.take_kinds();
+        let (kind, sums) = kinds[0];
+        assert_eq!((kinds.len(), kind.event().as_str(), kind.is_select()), (1, "statement/sql/select", true));
+        assert_eq!((sums.count, sums.rows_examined, sums.locked, sums.work[9]), (27, 54, 27 * 7, 27 * u64::from(u32::MAX)));
+        assert!(history.kinds().is_empty());
     }
 
     #[test]

@@ -48,7 +48,7 @@ use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, 
 use crate::replica::{Replay, SourceTransaction};
 use crate::routine::Routines;
 use crate::variables::SqlModes;
-use history::PastStatement;
+use history::{PastStatement, StatementKind};
 
 pub use config::Executor;
 pub(crate) use config::parse_options;
@@ -221,7 +221,8 @@ impl Done {
 enum Digested<'a> {
     /// One that keeps it.
     Kept(&'a PreparedStatement),
-    Text(&'a str),
+    /// Its digest, and what it is; `None`: no statement.
+    Text(&'a str, Option<&'a Statement>),
 }
 
 impl Session {
@@ -289,7 +290,7 @@ impl Session {
                     self.refuse(e, sink)?;
                     self.begin_time(started);
                     if let Some((digest, statement)) = digest {
-                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), Arc::from(&text[statement]));
+                        self.note_ended(Digested::Text(&digest, None), Done::default(), Instant::now(), Arc::from(&text[statement]));
                     }
                     return Ok(());
                 }
@@ -372,7 +373,7 @@ impl Session {
         self.begin_set_vars(&parsed.set_vars);
         // A panic in a statement ends the statement, never the server.
         let outcome = AssertUnwindSafe(self.dispatch(&parsed.statement, sink)).catch_unwind().await;
-        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest), more, sink).await
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest, Some(&parsed.statement)), more, sink).await
     }
 
     /// The opening bracket of a statement.
@@ -478,7 +479,7 @@ impl Session {
         }
         let digest = match digested {
             Digested::Kept(statement) => &*statement.parsed.digest,
-            Digested::Text(digest) => digest,
+            Digested::Text(digest, _) => digest,
         };
         if digest.is_empty() {
             return;
@@ -502,15 +503,17 @@ impl Session {
         match digested {
             _ if digests.is_off() => {}
             Digested::Kept(statement) => digests.add_kept(&statement.digest, &state.database, digest, &execution),
-            Digested::Text(_) => digests.add(&state.database, digest, &execution),
-        }
-        if kept == 0 {
-            return;
+            Digested::Text(..) => digests.add(&state.database, digest, &execution),
         }
         let locked = time.waits[WaitKind::RowLock as usize].nanos + time.waits[WaitKind::TableLock as usize].nanos;
         let whole = Arc::ptr_eq(&text, &self.statement_text);
-        let mut past = PastStatement::new(&execution, text.clone(), whole, digest, ended, locked);
-        past.prepared = matches!(digested, Digested::Kept(statement) if !statement.is_pattern());
+        let kind = match digested {
+            Digested::Kept(statement) if statement.is_pattern() => StatementKind::Text(execute::counter_of(&statement.parsed.statement)),
+            Digested::Kept(statement) => StatementKind::Prepared(execute::counter_of(&statement.parsed.statement)),
+            Digested::Text(_, Some(statement)) => StatementKind::Text(execute::counter_of(statement)),
+            Digested::Text(_, None) => StatementKind::Error,
+        };
+        let mut past = PastStatement::new(&execution, text.clone(), whole, digest, kind, ended, locked);
         past.schema = state.database.clone();
         past.error = if done.failed { state.diagnostics.conditions().last().map(|error| Box::new((error.code, error.message.clone()))) } else { None };
         state.process.history().add(kept, past);

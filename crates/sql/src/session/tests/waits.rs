@@ -511,7 +511,7 @@ async fn the_statements_that_ended_last_are_told() {
         ["statement/sql/select", "SELECT v FROM t WHERE id = 1", "0", "0", "1", "1", "1"],
         ["statement/sql/select", "SELECT v FROM t WHERE id = 1", "0", "0", "1", "1", "1"],
         ["statement/sql/error", "SELEC 1", "1064", "0", "0", "0", "1"],
-        ["statement/com/Query", "CREATE USER ... IDENTIFIED BY <secret>", "0", "0", "0", "0", "1"],
+        ["statement/sql/create_user", "CREATE USER ... IDENTIFIED BY <secret>", "0", "0", "0", "0", "1"],
         ["statement/sql/insert", "INSERT INTO t VALUES (2, 2) /* xxxxxxxxx", "0", "1", "0", "0", "1"],
     ];
     assert_eq!(rows, expected);
@@ -542,4 +542,39 @@ async fn the_statements_that_ended_last_are_told() {
     c.rows("SELECT 1").await;
     assert!(c.rows("SELECT * FROM performance_schema.events_statements_history").await.is_empty());
     assert!(!c.rows("SELECT * FROM performance_schema.events_statements_summary_by_digest").await.is_empty());
+}
+
+#[tokio::test]
+async fn statements_are_summed_up_by_what_they_are() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    let mut other = server.connect();
+    other.ok("INSERT INTO d.t VALUES (1, 1), (2, 2)").await;
+    other.error("INSERT INTO d.t VALUES (1, 1)").await;
+    c.ok("INSERT INTO t VALUES (3, 3)").await;
+    let sums = |whose: &str, more: &str| {
+        let columns = "count_star, sum_errors, sum_rows_affected, sum_timer_wait >= max_timer_wait";
+        format!("SELECT {columns} FROM performance_schema.events_statements_summary_{whose}_by_event_name WHERE event_name = 'statement/sql/insert'{more}")
+    };
+    let whose = [("global", ""), ("by_user", " AND user = 'root'"), ("by_host", " AND host = 'localhost'"), ("by_account", " AND user = 'root' AND host = 'localhost'")];
+    for (whose, more) in whose {
+        assert_eq!(c.rows(&sums(whose, more)).await, table("3 1 3 1"), "{whose}");
+    }
+    assert_eq!(c.rows(&sums("by_thread", " AND thread_id = PS_CURRENT_THREAD_ID()")).await, table("1 0 1 1"));
+    assert_eq!(c.rows(&sums("by_thread", "")).await.len(), 2);
+    drop(other);
+    assert_eq!(c.rows(&sums("by_thread", "")).await.len(), 1);
+    for (whose, more) in whose {
+        assert_eq!(c.rows(&sums(whose, more)).await, table("3 1 3 1"), "{whose}, of one that is gone too");
+    }
+    assert_eq!(c.rows("SELECT statements > 10 FROM sys.user_summary WHERE user = 'root'").await, table("1"));
+    let id = c.session.prepare(b"SELECT v FROM t").await.unwrap().id;
+    c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
+    let executed = "SELECT count_star, sum_rows_sent, sum_rows_examined, sum_select_scan FROM performance_schema.events_statements_summary_global_by_event_name WHERE event_name = 'statement/com/Execute'";
+    assert_eq!(c.rows(executed).await, table("1 3 3 1"));
+    c.ok("TRUNCATE TABLE performance_schema.events_statements_summary_global_by_event_name").await;
+    for (whose, more) in whose {
+        assert!(c.rows(&sums(whose, more)).await.is_empty(), "{whose}");
+    }
 }

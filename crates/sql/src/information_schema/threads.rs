@@ -52,9 +52,15 @@ fn host(p: &ProcessSnapshot) -> &str {
     host_of(&p.host)
 }
 
-/// performance_schema.events_statements_current: the statements that run. What is counted when they end is 0.
+/// performance_schema.events_statements_current: the statements that run, of which what is counted when they end is 0; of a connection that runs none the last one, as in MySQL.
 pub(super) fn statements(state: &SessionState) -> Vec<Vec<Value>> {
-    state.instance.processes().all().iter().filter_map(|process| statement(process)).collect()
+    let row = |process: &Arc<ProcessEntry>| {
+        statement(process).or_else(|| {
+            let last = process.history().past().last().cloned();
+            last.map(|last| past_statement(state, process.id(), &last))
+        })
+    };
+    state.instance.processes().all().iter().filter_map(row).collect()
 }
 
 fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {

@@ -10,6 +10,25 @@ use super::rows::{all_wanted_tables, t, u};
 use crate::plan::Wanted;
 use crate::session::{SessionState, StatusCounter};
 
+/// What `waits` tells of, and whether it is timed.
+pub(super) const INSTRUMENTS: [(&str, bool); 15] = [
+    ("wait/io/file/innodb/innodb_data_file", true),
+    ("wait/io/file/innodb/innodb_dblwr_file", true),
+    ("wait/io/file/innodb/innodb_log_file", true),
+    ("wait/io/file/innodb/innodb_temp_file", true),
+    ("wait/io/file/sql/binlog", true),
+    ("wait/io/file/sql/binlog_index", true),
+    ("wait/io/file/sql/misc", true),
+    ("wait/io/log/highkey/commit", true),
+    ("wait/io/page/highkey/read", true),
+    ("wait/io/page/highkey/write", true),
+    ("wait/io/table/sql/handler", false),
+    ("wait/lock/metadata/sql/mdl", true),
+    ("wait/lock/row/highkey/row", true),
+    ("wait/synch/sxlock/innodb/buf_block_lock", true),
+    ("wait/synch/sxlock/innodb/index_tree_rw_lock", true),
+];
+
 /// What a file is, by its name.
 fn event_of_file(name: &str) -> &'static str {
     match name.split('.').next().unwrap_or(name) {

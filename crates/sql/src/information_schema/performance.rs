@@ -4,7 +4,7 @@ use highkey_table::Stage;
 use highkey_types::Value;
 
 use super::rows::t;
-use super::usage;
+use super::{io, usage};
 use crate::session::{SessionState, StatusCounter, stage_name};
 
 /// MySQL's consumers: the present stage, statement and transaction of each connection, the statements that it ran last and the digests of statements are kept, no waits.
@@ -29,7 +29,7 @@ pub(super) fn consumers() -> Vec<Vec<Value>> {
     consumers.into_iter().map(|(name, enabled)| vec![t(name), t(enabled)]).collect()
 }
 
-/// The stages that events_stages_current shows, whose beginnings are not kept, statements and transactions.
+/// The stages that events_stages_current shows, whose beginnings are not kept, statements, transactions, and what waits are summed up.
 pub(super) fn instruments() -> Vec<Vec<Value>> {
     let row = |stage: Stage| {
         let (name, unit) = stage_name(stage);
@@ -38,7 +38,8 @@ pub(super) fn instruments() -> Vec<Vec<Value>> {
     let timed = |name: &str, properties: &str| vec![t(name), t("YES"), t("YES"), t(properties), Value::Int(0), Value::Null];
     let whole = [timed("statement/com/Execute", ""), timed("statement/com/Query", "mutable"), timed("transaction", "")];
     let statements = StatusCounter::commands().chain(["error"]).map(|command| timed(&format!("statement/sql/{command}"), ""));
-    Stage::ALL.into_iter().map(row).chain(statements).chain(whole).collect()
+    let waits = io::INSTRUMENTS.into_iter().map(|(name, is_timed)| vec![t(name), t("YES"), t(if is_timed { "YES" } else { "NO" }), t(""), Value::Int(0), Value::Null]);
+    Stage::ALL.into_iter().map(row).chain(statements).chain(whole).chain(waits).collect()
 }
 
 /// The tables whose use is counted. Of stored programs nothing is.

@@ -117,6 +117,8 @@ async fn files_waits_and_memory_are_told() {
     let events = c.rows("SELECT event_name, count_star > 0 FROM performance_schema.events_waits_summary_global_by_event_name WHERE event_name LIKE 'wait/io/table%' OR event_name LIKE '%log_file' ORDER BY 1").await;
     assert_eq!(events, table("wait/io/file/innodb/innodb_log_file 1|wait/io/table/sql/handler 1"));
     assert!(!c.rows("SELECT * FROM sys.waits_global_by_latency").await.is_empty());
+    let unknown = "SELECT event_name FROM performance_schema.events_waits_summary_global_by_event_name WHERE event_name NOT IN (SELECT name FROM performance_schema.setup_instruments)";
+    assert!(c.rows(unknown).await.is_empty());
     let pool = "SELECT current_number_of_bytes_used = high_number_of_bytes_used, current_number_of_bytes_used > 0 FROM performance_schema.memory_summary_global_by_event_name WHERE event_name = 'memory/innodb/buf_buf_pool'";
     assert_eq!(c.rows(pool).await, table("1 1"));
     assert_eq!(c.value("SELECT total_allocated > 0 FROM sys.x$memory_global_total").await, "1");

@@ -2,6 +2,7 @@
 
 use crossbeam::utils::CachePadded;
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A number that only grows.
@@ -38,22 +39,61 @@ impl Default for StripedCounter {
     }
 }
 
+/// The stripe of this thread.
+fn own_stripe() -> usize {
+    STRIPE.with(|own| {
+        own.get().unwrap_or_else(|| {
+            let stripe = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed);
+            own.set(Some(stripe));
+            stripe
+        })
+    })
+}
+
 impl StripedCounter {
     /// Counts `n` more, in the thread's own stripe.
     pub fn add(&self, n: u64) {
-        let stripe = STRIPE.with(|own| {
-            own.get().unwrap_or_else(|| {
-                let stripe = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed);
-                own.set(Some(stripe));
-                stripe
-            })
-        });
-        let count = &self.0[stripe % STRIPES];
+        let count = &self.0[own_stripe() % STRIPES];
         count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
     /// The sum of all stripes; what is counted meanwhile may be in it or not.
     pub fn get(&self) -> u64 {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+const FEW_STRIPES: usize = 16;
+
+/// `N` numbers of one thing, of which there are many: they take no memory before the first of them is raised, and two kilobytes then. Threads that share a stripe lose
+/// no count.
+#[derive(Debug)]
+pub struct StripedCounts<const N: usize>(OnceLock<Box<[CachePadded<[AtomicU64; N]>]>>);
+
+impl<const N: usize> Default for StripedCounts<N> {
+    fn default() -> StripedCounts<N> {
+        StripedCounts(OnceLock::new())
+    }
+}
+
+impl<const N: usize> StripedCounts<N> {
+    /// Counts `n` more of the number at `which`.
+    pub fn add(&self, which: usize, n: u64) {
+        let stripe = || CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)));
+        let stripes = self.0.get_or_init(|| (0..FEW_STRIPES).map(|_| stripe()).collect());
+        stripes[own_stripe() % FEW_STRIPES][which].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The sums; `None` if nothing was ever counted. What is counted meanwhile may be in them or not.
+    pub fn get(&self) -> Option<[u64; N]> {
+        let stripes = self.0.get()?;
+        Some(std::array::from_fn(|which| stripes.iter().map(|stripe| stripe[which].load(Ordering::Relaxed)).sum()))
+    }
+
+    /// All are 0 again. What is counted meanwhile may stay.
+    pub fn clear(&self) {
+        for count in self.0.get().into_iter().flat_map(|stripes| stripes.iter()).flat_map(|stripe| stripe.iter()) {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -136,6 +176,21 @@ counters! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_all_threads_add_up_until_they_are_cleared() {
+        let counts = StripedCounts::<3>::default();
+        assert_eq!(counts.get(), None);
+        std::thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| (0..100).for_each(|_| counts.add(1, 2)));
+            }
+        });
+        counts.add(2, 5);
+        assert_eq!(counts.get(), Some([0, 8000, 5]));
+        counts.clear();
+        assert_eq!(counts.get(), Some([0, 0, 0]));
+    }
 
     #[test]
     fn stripes_add_up_and_gauges_go_down_again() {

@@ -40,8 +40,8 @@ mod waits;
 mod wal;
 
 pub use btree::{BatchRows, LevelReport, MORSEL_LEAVES, TreeCounters};
-pub use counters::StripedCounter;
-pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
+pub use counters::{StripedCounter, StripedCounts};
+pub use disk::{Clock, Disk, DiskFile, DiskUsage, FileDisk, FileUsage, IoSum, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
 pub use engine::{CheckReport, Engine, IndexSize, Morsels};
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, TxnId};

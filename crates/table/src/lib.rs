@@ -44,6 +44,7 @@ mod temporary;
 mod timer;
 mod transaction;
 mod trigger;
+mod usage;
 mod users;
 mod view;
 mod xa;
@@ -69,7 +70,7 @@ pub use foreign::Generator;
 pub use full_text::{STOPWORDS, WORD_CHARS_MAX, WordRows, has_length_of_word, is_indexed_word, word_key, words};
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
-    ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,
+    ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, DiskUsage, FileUsage, FutureWait, IndexId, Interrupt, IoSum, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,
     LockExtent, LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked,
     leave_processors, lower_priority, processor, waiting,
 };
@@ -87,5 +88,6 @@ pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Savepoints, Snapshot, StatementSavepoint, Transaction};
 pub use trigger::{TriggerDef, TriggerEvent, TriggerPlace, TriggerTime};
+pub use usage::{RowUse, RowUses};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
 pub use xa::XaBranch;

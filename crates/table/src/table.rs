@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_binlog::{RowMetadata, TableMap};
-use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy};
+use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy, StripedCounts};
 use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
 use parking_lot::Mutex;
 
@@ -24,6 +24,7 @@ use crate::row::Row;
 use crate::row_id::{self, RowIds};
 use crate::statistics::Statistics;
 use crate::transaction::{Scratch, Transaction};
+use crate::usage::Usage;
 
 /// Repeats a row operation until it needs no further wait for a row lock.
 macro_rules! granted {
@@ -58,6 +59,8 @@ pub struct Table {
     temporary: bool,
     /// The partitions; None for most tables.
     pub(crate) parts: Option<Parts>,
+    /// What statements have done by each index, and by none; partitions have their table's.
+    pub(crate) usage: Arc<[Arc<StripedCounts<4>>]>,
 }
 
 /// What belongs to a table over all its definitions.
@@ -75,6 +78,7 @@ pub(crate) struct TableState {
     pub(crate) histograms: Mutex<Histograms>,
     /// Held from the write into the catalog to the one here.
     pub(crate) storing_histograms: Mutex<()>,
+    usage: Usage,
 }
 
 const UNKNOWN_ROWS: i64 = i64::MIN;
@@ -108,6 +112,7 @@ impl TableState {
             statistics: Mutex::new(None),
             histograms: Mutex::default(),
             storing_histograms: Mutex::default(),
+            usage: Usage::default(),
         }
     }
 
@@ -158,6 +163,7 @@ impl Table {
         }
         let layout = Arc::new(RowLayout::new(&types));
         let event_maps: Arc<[OnceLock<Arc<TableMap>>; 2]> = Arc::default();
+        let usage = state.usage.of(&def);
         let part = |def: TableDef| {
             Arc::new(Table {
                 layout: layout.clone(),
@@ -173,6 +179,7 @@ impl Table {
                 links: None,
                 temporary: false,
                 parts: None,
+                usage: usage.clone(),
             })
         };
         let parts = def.partitioning.as_ref().map(|partitioning| {
@@ -194,6 +201,7 @@ impl Table {
             links: None,
             temporary: false,
             parts,
+            usage,
         }
     }
 
@@ -218,6 +226,7 @@ impl Table {
             links,
             temporary: self.temporary,
             parts: self.parts.clone(),
+            usage: self.usage.clone(),
         }
     }
 

@@ -46,6 +46,30 @@ fn a_schema_that_is_there_is_known_while_it_is_locked() {
 }
 
 #[test]
+fn what_an_index_is_used_for_is_counted_under_its_name() {
+    let db = database();
+    let first = sample(&db);
+    assert_eq!((first.uses(Some(0)), first.uses(Some(1)), first.uses(None)), (None, None, None), "this layer counts nothing by itself");
+    first.count_use(Some(1), RowUse::Fetch, 3);
+    first.count_use(None, RowUse::Insert, 500);
+    first.count_use(Some(0), RowUse::Delete, 0);
+    assert_eq!((first.uses(Some(0)), first.uses(Some(1)), first.uses(None)), (None, Some([3, 0, 0, 0]), Some([0, 500, 0, 0])));
+
+    // Another index in front of it.
+    block_on(db.create_index(&cx(), "s", "t", IndexSpec::unique("u", &[0]))).unwrap();
+    let second = table(&db, "t");
+    let (u, k) = (second.def().index("u"), second.def().index("k"));
+    assert_eq!((second.uses(u), second.uses(k), second.uses(None)), (None, Some([3, 0, 0, 0]), Some([0, 500, 0, 0])));
+    first.count_use(Some(1), RowUse::Update, 2);
+    assert_eq!(second.uses(k), Some([3, 0, 2, 0]), "a statement may still have the definition before");
+    second.clear_uses();
+    assert_eq!((second.uses(k), second.uses(None)), (Some([0; 4]), Some([0; 4])));
+    assert_eq!((second.index_of_changes(None), second.index_of_changes(k)), (Some(0), k));
+    let keyless = create(&db, "keyless", vec![int("a")], vec![]);
+    assert_eq!(keyless.index_of_changes(None), None);
+}
+
+#[test]
 fn a_column_that_is_defined_anew_loses_its_histogram() {
     let db = database();
     let table_of = |db: &Arc<Database>| table(db, "t");

@@ -181,8 +181,7 @@ impl Session {
 
     pub(crate) async fn truncate_table(&mut self, name: &ObjectName) -> Result<Outcome, Failure> {
         let schema = self.state.schema_of(name.schema.as_deref())?;
-        if schema.eq_ignore_ascii_case("performance_schema") && name.name.eq_ignore_ascii_case("events_statements_summary_by_digest") {
-            self.state.instance.digests().clear();
+        if schema.eq_ignore_ascii_case("performance_schema") && information_schema::truncate(&self.state, &name.name) {
             return Ok(Outcome::ok());
         }
         let (schema, name) = self.table_name(name)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use highkey_table::{LockMode, LockWaitPolicy, Stage};
+use highkey_table::{LockMode, LockWaitPolicy, RowUse, Stage, Table};
 
 use super::cascade::rows_at_once;
 use super::query::BoundTables;
@@ -114,6 +114,7 @@ impl Session {
                 self.delete_row(&target, &row, single.ignore).await?;
                 deleted += 1;
             }
+            count_deleted(&single.table, None, deleted);
             return Ok(deleted);
         }
         let all: Vec<usize> = (0..target.columns().len()).collect();
@@ -139,15 +140,16 @@ impl Session {
                     self.delete_row(&target, &row, single.ignore).await?;
                     deleted += 1;
                     if limit.is_some_and(|n| deleted >= n) {
-                        self.note_range(&access, range, &scan, begun, false);
+                        self.note_range(&read, &access, range, &scan, begun, false);
                         break 'ranges;
                     }
                 }
                 self.state.process.check()?;
                 self.tell_met(&single.table, &access, Stage::ChangingRows, before, limit);
             }
-            self.note_range(&access, range, &scan, begun, true);
+            self.note_range(&read, &access, range, &scan, begun, true);
         }
+        count_deleted(&single.table, access.used(), deleted);
         Ok(deleted)
     }
 
@@ -162,6 +164,7 @@ impl Session {
             let mut target = Target::new(&from.table, &self.state)?;
             target.triggers = self.table_triggers(&from.table);
             let mut done = HashSet::new();
+            let before = deleted;
             for (n, values) in rows.iter().enumerate() {
                 self.tell_changed(nth * rows.len() + n, targets.len() * rows.len());
                 let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
@@ -170,9 +173,15 @@ impl Session {
                     deleted += 1;
                 }
             }
+            count_deleted(&from.table, None, deleted - before);
         }
         Ok(deleted)
     }
+}
+
+/// Rows were deleted that an index has led to, or none.
+fn count_deleted(table: &Table, by: Option<usize>, rows: u64) {
+    table.count_use(table.index_of_changes(by), RowUse::Delete, rows);
 }
 
 /// The tables of a bound DELETE.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Stage, Table, TableScan};
+use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, RowUse, Stage, Table, TableScan};
 use highkey_types::{ColumnType, Str, TypeKind, Value};
 
 use super::Failure;
@@ -133,6 +133,7 @@ impl Session {
         self.write_rows(inserter, &mut rows, false).await?;
         self.finish_bulk(inserter).await?;
         self.note_read(read);
+        copy.source.count_use(None, RowUse::Fetch, read);
         Ok(())
     }
 
@@ -160,6 +161,7 @@ impl Session {
             inserter.row += leaf.len() as u64;
             self.state.process.progress().add(leaf.len() as u64);
             self.note_read(leaf.len() as u64);
+            scan.table().count_use(None, RowUse::Fetch, leaf.len() as u64);
             self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
             tokio::task::yield_now().await;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AutoIncrementLock, BulkInsert, EncodedRows, OnDuplicate, Table, TriggerEvent, TriggerTime, explicit_value};
+use highkey_table::{AutoIncrementLock, BulkInsert, EncodedRows, OnDuplicate, RowUse, Table, TriggerEvent, TriggerTime, explicit_value};
 use highkey_types::{MySqlError, Value};
 
 use super::Outcome;
@@ -389,6 +389,9 @@ impl Inserter {
             (C::InnodbRowsDeleted, self.replaced),
         ];
         rows.into_iter().filter(|(_, n)| *n > 0).for_each(|(counter, n)| state.count(counter, n));
+        // A row that has taken the place of another was tried twice.
+        let uses = [(RowUse::Insert, self.row + self.replaced), (RowUse::Update, self.updated), (RowUse::Delete, self.replaced)];
+        uses.into_iter().for_each(|(what, n)| self.target.table.count_use(None, what, n));
     }
 
     /// Of the rows that go to the table at once those from here on ask for their numbers again, and get the same ones: that of a row that was left

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
-use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Stage, Table};
+use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, RowUse, SemiConsistent, Stage, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::subqueries::{has_lock, sort_members};
@@ -41,6 +41,18 @@ pub(crate) struct Access {
     /// Each range is a whole unique key.
     pub unique: bool,
     pub residual: Option<Expr>,
+}
+
+impl Access {
+    /// The index that leads to the rows; `None`: all are read.
+    pub(crate) fn used(&self) -> Option<usize> {
+        let all = self.index == 0 && self.ranges.iter().any(is_whole);
+        (!all).then_some(self.index)
+    }
+}
+
+fn is_whole(range: &KeyRange) -> bool {
+    matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded))
 }
 
 /// Statements over fewer rows do not say how far they are.
@@ -205,10 +217,15 @@ impl Session {
 
     /// Counts what was read of a range of an access. `before`: the rows that the statement had read when it was begun; `ended`: it was seen that there are no
     /// more.
-    pub(crate) fn note_range(&mut self, access: &Access, range: &KeyRange, rows: &LockingRows, before: u64, ended: bool) {
+    pub(crate) fn note_range(&mut self, table: &Table, access: &Access, range: &KeyRange, rows: &LockingRows, before: u64, ended: bool) {
         let read = self.state.process.rows_examined().saturating_sub(before);
+        let used = match rows {
+            LockingRows::Key { .. } => 1,
+            LockingRows::Scan(_) => read,
+        };
+        table.count_use(access.used(), RowUse::Fetch, used);
         let work = &mut self.state.work;
-        let whole = access.index == 0 && matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded));
+        let whole = access.index == 0 && is_whole(range);
         match rows {
             LockingRows::Key { .. } => work.read_key += 1,
             LockingRows::Scan(_) if whole => work.read_table(read, ended),
@@ -371,7 +388,7 @@ impl Session {
                     }
                 }
             }
-            self.note_range(&access, range, &scan, before, true);
+            self.note_range(table, &access, range, &scan, before, true);
         }
         Ok(kept)
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows, RowBatch, ScanPartition, Snapshot, Table, TableScan};
+use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows, RowBatch, RowUse, ScanPartition, Snapshot, Table, TableScan};
 use highkey_types::{MySqlError, SqlMode, StoreContext, TimeZone, TypeKind, Value};
 
 use super::Failure;
@@ -251,6 +251,7 @@ impl Reader {
                 continue;
             }
             let leaf = &self.leaf;
+            source.table.count_use(None, RowUse::Fetch, leaf.len() as u64);
             for i in 0..leaf.len() {
                 let value = |n: usize| leaf.value(i, source.columns[n]);
                 let done = if source.keeps_bytes {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{LockMode, LockWaitPolicy, Row, Stage, Table, TriggerEvent};
+use highkey_table::{LockMode, LockWaitPolicy, Row, RowUse, Stage, Table, TriggerEvent};
 use highkey_types::{MySqlError, TimeZone, Value};
 
 use super::cascade::rows_at_once;
@@ -32,6 +32,8 @@ pub(crate) enum Written {
 pub(crate) struct Counts {
     matched: u64,
     changed: u64,
+    /// The index that has led to the rows that are changed as they are found.
+    by: Option<usize>,
 }
 
 impl Counts {
@@ -73,7 +75,9 @@ impl Session {
         let counts = match bound {
             BoundUpdate::Single(single) => {
                 self.note_hints(&single.hints);
-                self.update_single(single).await?
+                let counts = self.update_single(single).await?;
+                count_updated(&single.table, counts.by, counts.changed);
+                counts
             }
             BoundUpdate::Multi(multi) => {
                 self.note_hints(&multi.query.hints);
@@ -147,6 +151,7 @@ impl Session {
         let before = self.state.process.rows_examined();
         let read = self.pruned(&single.table, &all, single.filter.as_ref())?;
         let stage = if moves { Stage::ReadingRows } else { Stage::ChangingRows };
+        counts.by = access.used().filter(|_| !moves);
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
@@ -172,14 +177,14 @@ impl Session {
                         counts.note(&written);
                     }
                     if limit.is_some_and(|n| counts.matched + waiting.len() as u64 >= n) {
-                        self.note_range(&access, range, &scan, begun, false);
+                        self.note_range(&read, &access, range, &scan, begun, false);
                         break 'ranges;
                     }
                 }
                 self.state.process.check()?;
                 self.tell_met(&single.table, &access, stage, before, limit);
             }
-            self.note_range(&access, range, &scan, begun, true);
+            self.note_range(&read, &access, range, &scan, begun, true);
         }
         let found = waiting.len();
         for (n, row) in waiting.into_iter().enumerate() {
@@ -394,6 +399,7 @@ impl Session {
             target.calls = calls;
             let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
+            let before = counts.changed;
             for i in 0..rows.len() {
                 self.tell_changed(n * rows.len() + i, multi.targets.len() * rows.len());
                 let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };
@@ -436,6 +442,7 @@ impl Session {
                 }
                 counts.note(&written);
             }
+            count_updated(&update.table, None, counts.changed - before);
         }
         Ok(counts)
     }
@@ -464,6 +471,11 @@ impl Session {
         let (txn, _) = self.txn_and_state();
         table.lock_get(txn, 0, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await
     }
+}
+
+/// Rows were changed that an index has led to, or none.
+fn count_updated(table: &Table, by: Option<usize>, rows: u64) {
+    table.count_use(table.index_of_changes(by), RowUse::Update, rows);
 }
 
 /// A column of the new row, as expressions see it.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, Table, TableDef};
+use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, RowUse, Table, TableDef};
 use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
@@ -232,6 +232,12 @@ pub(crate) struct JoinLine {
 impl Level {
     fn reach(&self) -> Reach {
         reach(self.access.as_ref(), self.index != 0 || self.backward)
+    }
+
+    /// So many of its rows were read, or looked up.
+    fn count_read(&self, rows: u64) {
+        let index = (self.reach() != Reach::Table).then_some(self.index);
+        self.table.count_use(index, RowUse::Fetch, rows);
     }
 
     /// One of its nodes, by its position among them.
@@ -493,6 +499,8 @@ struct LevelState {
     batch: RowBatch,
     /// The rows of a level that is read once: values of its columns.
     kept: Option<Vec<Vec<Value>>>,
+    /// Rows that were read of it, or looked up.
+    read: u64,
 }
 
 impl Session {
@@ -503,7 +511,9 @@ impl Session {
         }
         let mut row = vec![Value::Null; source.width];
         let mut states: Vec<LevelState> = source.levels.iter().map(|_| LevelState::default()).collect();
-        self.level(&source.levels, &mut states, &mut row, run, destination)
+        let done = self.level(&source.levels, &mut states, &mut row, run, destination);
+        source.levels.iter().zip(&states).for_each(|(level, state)| level.count_read(state.read));
+        done
     }
 
     /// An estimate of the rows that the first level reads, with the values that its bounds have now.
@@ -557,6 +567,7 @@ impl Session {
                     && let Some(key) = whole_key(&range, &level.table.def().indexes[level.index])
                 {
                     run.scanned += 1;
+                    state.read += 1;
                     self.state.work.read_key += 1;
                     if let Some(found) = level.table.get(self.txn(), level.index, key)? {
                         self.fill(level, row, |column| found.value(column));
@@ -588,6 +599,7 @@ impl Session {
                     }
                 }
                 level.note_read(&mut self.state.work, &range, rows, !run.stopped);
+                state.read += rows;
                 if run.stopped {
                     break;
                 }
@@ -682,6 +694,7 @@ impl Session {
                 }
             }
             level.note_read(&mut self.state.work, &range, rows, true);
+            level.count_read(rows);
         }
         Ok(Some(kept))
     }

@@ -66,6 +66,11 @@ impl TableSource {
     fn reach(&self) -> Reach {
         reach(self.access.as_ref(), self.index != 0 || self.ordered)
     }
+
+    /// The index that leads to the rows; `None`: all are read in no order.
+    fn used(&self) -> Option<usize> {
+        (self.reach() != Reach::Table).then_some(self.index)
+    }
 }
 
 /// How an access, or reading all, comes to the rows of a table. `ordered`: in the order of an index.

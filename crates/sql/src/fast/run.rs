@@ -1,6 +1,6 @@
 //! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
 
-use highkey_table::{Direction, KeyRange, Row, RowBatch};
+use highkey_table::{Direction, KeyRange, Row, RowBatch, RowUse};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
@@ -254,6 +254,7 @@ impl Session {
                 let range = if nullable { range } else { KeyRange::all() };
                 let direction = if *backward { Direction::Backward } else { Direction::Forward };
                 self.state.work.begin_range(&range, *backward);
+                table.count_use(Some(*index), RowUse::Fetch, 1);
                 let mut scan = table.scan(self.txn(), *index, &range, direction)?;
                 let mut batch = RowBatch::new();
                 if scan.next_batch(&mut batch)? && batch.len() > 0 {
@@ -329,6 +330,7 @@ impl Session {
 
     /// Counts what was read of a range. `ended`: it was seen that there is no more.
     fn note_scanned(&mut self, source: &TableSource, range: &KeyRange, rows: u64, ended: bool) {
+        source.table.count_use(source.used(), RowUse::Fetch, rows);
         match source.reach() {
             Reach::Table => self.state.work.read_table(rows, ended),
             _ => self.state.work.read_range(range, source.backward, rows, ended),
@@ -409,6 +411,7 @@ impl Session {
         for range in self.ranges(source)? {
             if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
                 self.state.work.read_key += 1;
+                source.table.count_use(Some(source.index), RowUse::Fetch, 1);
                 if run.scanned > 0 {
                     self.txn().breathe(1).await?;
                 }
@@ -483,6 +486,7 @@ impl Session {
             let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
                 self.state.work.read_key += 1;
+                source.table.count_use(Some(source.index), RowUse::Fetch, 1);
                 if run.scanned > 0 {
                     self.txn().breathe(1).await?;
                 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, RowBatch, Snapshot, Table, is_indexed_word, word_key, words};
+use highkey_table::{Direction, KeyRange, RowBatch, RowUse, Snapshot, Table, is_indexed_word, word_key, words};
 use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, errors};
 use parking_lot::Mutex;
 
@@ -218,6 +218,7 @@ impl Holders {
                 continue;
             }
             let found = search.table.rows_with_word(snapshot, search.index, &word.key, word.prefix, ENTRIES_MAX - self.kept, stop)?;
+            search.table.count_use(Some(search.index), RowUse::Fetch, found.entries);
             self.entries.push(found.entries);
             self.kept += found.keys.as_ref().map_or(0, Vec::len);
             self.rows.push(found.keys.map(|keys| keys.into_iter().collect()));

@@ -2,20 +2,23 @@
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests, `innodb.rs` those of InnoDB's own tables, `performance.rs`
-//! what performance_schema is set up for, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (caches of full-text indexes, the instruments
+//! what performance_schema is set up for, `statements.rs` statements by kind, `usage.rs` how tables and indexes are used, `io.rs` the summaries of waits, files, sockets and memory, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (caches of full-text indexes, the instruments
 //! that `setup_instruments` and the consumers that `setup_consumers` do not have) are there and empty, because tools join them.
 
 mod definitions;
 mod histograms;
 mod indexes;
 mod innodb;
+mod io;
 mod locks;
 mod performance;
 mod privileges;
 pub mod routines;
 mod rows;
+mod statements;
 mod threads;
 pub mod triggers;
+mod usage;
 mod waits;
 
 use std::collections::HashMap;
@@ -27,6 +30,7 @@ use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
 pub(crate) use locks::{deadlock_text, foreign_key_text, transactions_text};
+pub(crate) use performance::truncate;
 #[cfg(test)]
 pub(crate) use waits::latch_rows;
 pub use rows::{auto_increment, changed_at, column_default, column_extra, column_key, create_options, row_format, wall_clock};

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, triggers, waits};
+use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, statements, threads, triggers, usage, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
@@ -87,8 +87,16 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_current") => threads::statements(state),
+        ("performance_schema", name) if name.starts_with("events_statements_summary_") && name.ends_with("_by_event_name") => statements::by_event_name(state, name),
+        ("performance_schema", "events_statements_history") => threads::past_statements(state),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", "events_transactions_current") => locks::current_transactions(state),
+        ("performance_schema", "events_waits_summary_global_by_event_name") => io::waits(state),
+        ("performance_schema", "file_instances") => io::file_instances(state),
+        ("performance_schema", "file_summary_by_event_name") => io::file_events(state),
+        ("performance_schema", "file_summary_by_instance") => io::file_summary(state),
+        ("performance_schema", "memory_summary_global_by_event_name") => io::memory(state),
+        ("performance_schema", "socket_summary_by_event_name") => io::sockets(state),
         // There are no groups of servers.
         ("performance_schema", name) if name.starts_with("replication_group_") => Vec::new(),
         ("performance_schema", "replication_applier_filters") => replica::filters(state, true),
@@ -99,6 +107,9 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "setup_actors") => performance::actors(),
         ("performance_schema", "setup_consumers") => performance::consumers(),
         ("performance_schema", "setup_instruments") => performance::instruments(),
+        ("performance_schema", "setup_objects") => performance::objects(),
+        ("performance_schema", "table_io_waits_summary_by_index_usage") => usage::by_index(state, wanted),
+        ("performance_schema", "table_io_waits_summary_by_table") => usage::by_table(state, wanted),
         ("performance_schema", "accounts") => threads::connections(state, true, true),
         ("performance_schema", "highkey_row_lock_waits") => locks::lock_waits(state)?,
         ("performance_schema", "highkey_table_lock_waits") => threads::table_lock_waits(state),

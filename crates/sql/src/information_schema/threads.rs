@@ -1,15 +1,17 @@
 //! Connections as threads, what they run, how many there are and what they have counted, and the metadata locks that they have and wait for: performance_schema's threads,
-//! events_statements_current, accounts, users, hosts, session_connect_attrs, status_by_thread, metadata_locks and highkey_table_lock_waits.
+//! events_statements_current and _history, accounts, users, hosts, session_connect_attrs, status_by_thread, metadata_locks and highkey_table_lock_waits.
 //! A thread's number is its connection's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
-use highkey_types::Value;
+use highkey_types::{Value, errors::sqlstate};
 
 use super::rows::{t, u};
-use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, StatusCounter, host_of};
+use crate::parse;
+use crate::session::history::{PastStatement, SHOWN_BYTES, StatementKind};
+use crate::session::{ProcessEntry, ProcessSnapshot, SessionState, digest_hash, host_of};
 
 /// performance_schema.threads: the connections, the replica's workers, and who runs events. Threads of the operating system serve all of them, and are nobody's.
 pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
@@ -39,7 +41,7 @@ fn thread(process: &ProcessEntry) -> Vec<Value> {
         Value::Null,
         Value::Null,
         t("YES"),
-        t("NO"),
+        t("YES"),
         process.connection_type().map_or(Value::Null, t),
         Value::Null,
         Value::Null,
@@ -50,9 +52,15 @@ fn host(p: &ProcessSnapshot) -> &str {
     host_of(&p.host)
 }
 
-/// performance_schema.events_statements_current: the statements that run. What is counted when they end is 0.
+/// performance_schema.events_statements_current: the statements that run, of which what is counted when they end is 0; of a connection that runs none the last one, as in MySQL.
 pub(super) fn statements(state: &SessionState) -> Vec<Vec<Value>> {
-    state.instance.processes().all().iter().filter_map(|process| statement(process)).collect()
+    let row = |process: &Arc<ProcessEntry>| {
+        statement(process).or_else(|| {
+            let last = process.history().past().last().cloned();
+            last.map(|last| past_statement(state, process.id(), &last))
+        })
+    };
+    state.instance.processes().all().iter().filter_map(row).collect()
 }
 
 fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {
@@ -61,7 +69,7 @@ fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {
     let picos = u64::try_from(p.elapsed.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000);
     let nulls = |count: usize| vec![Value::Null; count];
     let zeros = |count: usize| vec![u(0_u64); count];
-    let mut row = vec![u(p.id), u(process.status().get(StatusCounter::Questions)), Value::Null, t(format!("statement/com/{}", p.command))];
+    let mut row = vec![u(p.id), u(process.history().ended() + 1), Value::Null, t(format!("statement/com/{}", p.command))];
     // Where it comes from, and when it began; then its digest.
     row.extend(nulls(3));
     row.extend([u(picos), u(0_u64), Value::Text(text), Value::Null, Value::Null, p.db.map_or(Value::Null, t)]);
@@ -72,6 +80,46 @@ fn statement(process: &ProcessEntry) -> Option<Vec<Value>> {
     row.extend(zeros(13));
     row.extend(nulls(3));
     Some(row)
+}
+
+/// performance_schema.events_statements_history: the statements that each connection has run last.
+pub(super) fn past_statements(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        let past: Vec<PastStatement> = process.history().past().cloned().collect();
+        rows.extend(past.iter().map(|past| past_statement(state, process.id(), past)));
+    }
+    rows
+}
+
+fn past_statement(state: &SessionState, thread: u64, past: &PastStatement) -> Vec<Value> {
+    let picos = |nanos: u64| u(nanos.saturating_mul(1000));
+    let nulls = |count: usize| vec![Value::Null; count];
+    let parsed = match past.digest {
+        None => parse::parse_single(&past.text, state.config.parse).ok(),
+        Some(_) => None,
+    };
+    let digest = past.digest.as_deref().or(parsed.as_ref().map(|parsed| &*parsed.digest));
+    let (code, message) = past.error.as_deref().map_or((0, None), |(code, message)| (*code, Some(message)));
+    // What is no statement has none.
+    let digest = digest.filter(|_| past.kind != StatementKind::Error);
+    let end = u64::try_from(state.instance.since_start(past.ended).as_nanos()).unwrap_or(u64::MAX);
+    let mut row = vec![u(thread), u(past.number), u(past.number), t(past.kind.event()), Value::Null];
+    row.extend([picos(end.saturating_sub(past.elapsed)), picos(end), picos(past.elapsed), picos(past.locked)]);
+    row.extend([t(&past.text[..past.text.floor_char_boundary(SHOWN_BYTES)]), digest.map_or(Value::Null, |digest| t(digest_hash(digest))), digest.map_or(Value::Null, t)]);
+    row.push(past.schema.as_deref().map_or(Value::Null, t));
+    // The object that it is a part of, and what has become of it. Who sends rows says no SQLSTATE.
+    row.extend(nulls(4));
+    let sqlstate = match code {
+        0 if past.rows_sent > 0 || past.kind.is_select() => Value::Null,
+        0 => t("00000"),
+        code => t(sqlstate(code).as_str()),
+    };
+    row.extend([Value::Int(i64::from(code)), sqlstate, message.map_or(Value::Null, |text| t(&text[..text.floor_char_boundary(128)]))]);
+    row.extend([u64::from(past.failed), past.warnings, past.rows_affected, past.rows_sent, past.rows_examined].map(u));
+    row.extend(past.work.map(u));
+    row.extend([Value::Null, Value::Null, Value::Int(0)]);
+    row
 }
 
 /// performance_schema.accounts, users and hosts: how many connections each has, and has made.

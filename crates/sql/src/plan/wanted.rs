@@ -23,9 +23,9 @@ impl Wanted {
             let position = table.columns.iter().position(|(name, ..)| name.eq_ignore_ascii_case(column))?;
             conditions.iter().find_map(|condition| equal_text(condition, position, cx))
         };
-        // mysql's statistics call it a database.
-        let schema = name("TABLE_SCHEMA").or_else(|| name("DATABASE_NAME"));
-        Wanted { schema, table: name("TABLE_NAME") }
+        // mysql's statistics call it a database, performance_schema any table an object.
+        let schema = name("TABLE_SCHEMA").or_else(|| name("DATABASE_NAME")).or_else(|| name("OBJECT_SCHEMA"));
+        Wanted { schema, table: name("TABLE_NAME").or_else(|| name("OBJECT_NAME")) }
     }
 
     /// A table of this schema may be asked about.

@@ -51,6 +51,11 @@ pub use cursor::{CursorRows, OpenCursor, file_error};
 pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {
+    /// Nobody has prepared it: it serves texts.
+    pub fn is_pattern(&self) -> bool {
+        self.from_text
+    }
+
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
         static STATEMENTS: AtomicU64 = AtomicU64::new(0);
         let number = STATEMENTS.fetch_add(1, Ordering::Relaxed);

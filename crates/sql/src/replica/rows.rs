@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_table::{Direction, IndexKind, KeyRange, LockMode, LockWaitPolicy, OnDuplicate, Row, RowBatch, Table};
+use highkey_table::{Direction, IndexKind, KeyRange, LockMode, LockWaitPolicy, OnDuplicate, Row, RowBatch, RowUse, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::convert::Conversions;
@@ -154,6 +154,7 @@ impl Mapped {
             rows.push(image.values);
         }
         session.state.count(StatusCounter::HandlerWrite, rows.len() as u64);
+        self.table().count_use(None, RowUse::Insert, rows.len() as u64);
         if !tolerance.is_strict() {
             let mode = if tolerance.idempotent { OnDuplicate::Replace } else { OnDuplicate::Error };
             for row in &rows {
@@ -206,6 +207,7 @@ impl Mapped {
             return if tolerance.passes(1032) { Ok(()) } else { Err(self.not_found()) };
         }
         if let Some(index) = self.identifying_index(first) {
+            self.table().count_use(Some(index), RowUse::Fetch, wanted.len() as u64);
             for (before, after) in wanted {
                 let key: Vec<Value> = self.table().indexes()[index].parts.iter().map(|part| before.values[part.column].clone()).collect();
                 let found = self.table().lock_get(session.txn(), index, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await?;
@@ -214,6 +216,7 @@ impl Mapped {
             return Ok(());
         }
         if let Some((index, parts)) = self.narrowing_index(first) {
+            self.table().count_use(Some(index), RowUse::Fetch, wanted.len() as u64);
             for (before, after) in wanted {
                 let key: Vec<Value> = self.table().indexes()[index].parts[..parts].iter().map(|part| before.values[part.column].clone()).collect();
                 let found = self.find_in(session, index, &KeyRange::prefix(&key), &before).await?;
@@ -242,7 +245,9 @@ impl Mapped {
     }
 
     async fn change_row(&self, session: &mut Session, old: Row, after: Option<Image>) -> Result<(), MySqlError> {
-        session.state.count(if after.is_some() { StatusCounter::HandlerUpdate } else { StatusCounter::HandlerDelete }, 1);
+        let (counter, what) = if after.is_some() { (StatusCounter::HandlerUpdate, RowUse::Update) } else { (StatusCounter::HandlerDelete, RowUse::Delete) };
+        session.state.count(counter, 1);
+        self.table().count_use(self.table().index_of_changes(None), what, 1);
         let Some(mut after) = after else { return self.table().delete(session.txn(), &old).await };
         if !after.is_whole() {
             for (column, value) in old.values().into_iter().enumerate() {

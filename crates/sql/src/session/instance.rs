@@ -91,6 +91,8 @@ pub struct Instance {
     prepared_statements: AtomicU64,
     plan_room: Arc<Semaphore>,
     digests: Digests,
+    /// Statements that are kept of each connection.
+    history_size: usize,
     /// Replicas that read the binary log, by connection.
     replicas: Mutex<BTreeMap<u64, Replica>>,
     /// The latest deadlock, as SHOW ENGINE INNODB STATUS shows it.
@@ -150,6 +152,7 @@ impl Instance {
             prepared_statements: AtomicU64::new(0),
             plan_room: Arc::new(Semaphore::new(KEPT_OPERATORS)),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
+            history_size: settings.u64("performance_schema_events_statements_history_size") as usize,
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
             last_foreign_key_error: Mutex::default(),
@@ -247,6 +250,16 @@ impl Instance {
     /// What statements cost, by digest.
     pub(crate) fn digests(&self) -> &Digests {
         &self.digests
+    }
+
+    /// Of each connection so many statements are kept that have ended.
+    pub(crate) fn history_size(&self) -> usize {
+        self.history_size
+    }
+
+    /// From the start of the server to a moment.
+    pub(crate) fn since_start(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.started)
     }
 
     pub(crate) fn replicas(&self) -> &Mutex<BTreeMap<u64, Replica>> {

@@ -10,6 +10,7 @@ pub mod error;
 mod events;
 mod files;
 mod gtid;
+pub(crate) mod history;
 mod instance;
 mod nested;
 mod process;
@@ -36,7 +37,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use highkey_table::{ReplicaRecord, Table, Waits};
+use highkey_table::{ReplicaRecord, Table, WaitKind, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{self, Failure, Outcome};
@@ -47,6 +48,7 @@ use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, 
 use crate::replica::{Replay, SourceTransaction};
 use crate::routine::Routines;
 use crate::variables::SqlModes;
+use history::{PastStatement, StatementKind};
 
 pub use config::Executor;
 pub(crate) use config::parse_options;
@@ -219,7 +221,8 @@ impl Done {
 enum Digested<'a> {
     /// One that keeps it.
     Kept(&'a PreparedStatement),
-    Text(&'a str),
+    /// Its digest, and what it is; `None`: no statement.
+    Text(&'a str, Option<&'a Statement>),
 }
 
 impl Session {
@@ -287,7 +290,7 @@ impl Session {
                     self.refuse(e, sink)?;
                     self.begin_time(started);
                     if let Some((digest, statement)) = digest {
-                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[statement]);
+                        self.note_ended(Digested::Text(&digest, None), Done::default(), Instant::now(), Arc::from(&text[statement]));
                     }
                     return Ok(());
                 }
@@ -370,7 +373,7 @@ impl Session {
         self.begin_set_vars(&parsed.set_vars);
         // A panic in a statement ends the statement, never the server.
         let outcome = AssertUnwindSafe(self.dispatch(&parsed.statement, sink)).catch_unwind().await;
-        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest), more, sink).await
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest, Some(&parsed.statement)), more, sink).await
     }
 
     /// The opening bracket of a statement.
@@ -459,31 +462,32 @@ impl Session {
 
     fn finish_process(&mut self, digested: Digested<'_>, done: Done) {
         let (ended, text) = self.state.process.end_statement();
-        self.note_ended(digested, done, ended, text.as_deref().unwrap_or_default());
+        self.note_ended(digested, done, ended, text.unwrap_or_default());
     }
 
-    /// Adds the statement that has ended to the sums of its digest, and to the slow ones if it was slow.
-    fn note_ended(&mut self, digested: Digested<'_>, done: Done, ended: Instant, text: &str) {
+    /// Adds the statement that has ended to the sums of its digest, to those of the connection that ended last, and to the slow ones if it was slow.
+    fn note_ended(&mut self, digested: Digested<'_>, done: Done, ended: Instant, text: Arc<str>) {
         let elapsed = ended.saturating_duration_since(self.started);
         let state = &self.state;
         if elapsed > state.config.long_query_time {
             state.count(StatusCounter::SlowQueries, 1);
         }
         state.work.count_in(state.process.status());
-        let digests = state.instance.digests();
-        if digests.is_off() {
+        let (digests, kept) = (state.instance.digests(), state.instance.history_size());
+        if digests.is_off() && kept == 0 {
             return;
         }
         let digest = match digested {
             Digested::Kept(statement) => &*statement.parsed.digest,
-            Digested::Text(digest) => digest,
+            Digested::Text(digest, _) => digest,
         };
         if digest.is_empty() {
             return;
         }
+        let time = self.waits.split(elapsed);
         let execution = digests::Execution {
             session: state.client.connection_id,
-            time: &self.waits.split(elapsed),
+            time: &time,
             failed: done.failed,
             warnings: if self.about_conditions { 0 } else { state.diagnostics.count() - state.diagnostics.error_count() },
             rows_affected: done.affected,
@@ -494,12 +498,25 @@ impl Session {
             work: Work { no_index_used: state.work.no_index_used.min(1), ..state.work },
             // NOW() may have been set.
             ended_micros: if state.config.timestamp_micros.is_some() { clock_micros() } else { state.now_micros + elapsed.as_micros() as i64 },
-            text,
+            text: &text,
         };
         match digested {
+            _ if digests.is_off() => {}
             Digested::Kept(statement) => digests.add_kept(&statement.digest, &state.database, digest, &execution),
-            Digested::Text(_) => digests.add(&state.database, digest, &execution),
+            Digested::Text(..) => digests.add(&state.database, digest, &execution),
         }
+        let locked = time.waits[WaitKind::RowLock as usize].nanos + time.waits[WaitKind::TableLock as usize].nanos;
+        let whole = Arc::ptr_eq(&text, &self.statement_text);
+        let kind = match digested {
+            Digested::Kept(statement) if statement.is_pattern() => StatementKind::Text(execute::counter_of(&statement.parsed.statement)),
+            Digested::Kept(statement) => StatementKind::Prepared(execute::counter_of(&statement.parsed.statement)),
+            Digested::Text(_, Some(statement)) => StatementKind::Text(execute::counter_of(statement)),
+            Digested::Text(_, None) => StatementKind::Error,
+        };
+        let mut past = PastStatement::new(&execution, text.clone(), whole, digest, kind, ended, locked);
+        past.schema = state.database.clone();
+        past.error = if done.failed { state.diagnostics.conditions().last().map(|error| Box::new((error.code, error.message.clone()))) } else { None };
+        state.process.history().add(kept, past);
     }
 
     pub(crate) fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
 use highkey_types::{MySqlError, errors};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 
 use super::error;
+use super::history::{History, Kinds, add_kind};
 use super::status::{Status, StatusCounter};
 use crate::df::QueryActivity;
 
@@ -93,6 +94,7 @@ pub struct ProcessEntry {
     client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
     status: Status,
+    history: Mutex<History>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
 }
@@ -153,6 +155,17 @@ impl ProcessEntry {
     /// Its own counters.
     pub fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// User and host.
+    fn account(&self) -> (String, String) {
+        let activity = self.activity.lock();
+        (activity.user.clone(), host_of(&activity.host).to_owned())
+    }
+
+    /// The statements that it has run last.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock()
     }
 
     /// Resolves when KILL CONNECTION hit this connection. The server selects on it while it waits for the next command.
@@ -443,6 +456,16 @@ pub struct ProcessList {
     entries: RwLock<BTreeMap<u64, Arc<ProcessEntry>>>,
     /// How many connections there have been, by user and host.
     made: Mutex<BTreeMap<(String, String), u64>>,
+    /// What those have run that are gone, by user and host; without either what there is no room for.
+    ran: Mutex<BTreeMap<(String, String), Kinds>>,
+}
+
+/// What was run by a connection, or by an account's that are gone.
+pub(crate) struct Ran {
+    pub id: Option<u64>,
+    pub user: String,
+    pub host: String,
+    pub kinds: Kinds,
 }
 
 impl ProcessList {
@@ -479,6 +502,7 @@ impl ProcessList {
             attributes: OnceLock::new(),
             client: OnceLock::new(),
             status: Status::default(),
+            history: Mutex::default(),
             wake: Notify::new(),
         });
         self.entries.write().insert(id, entry.clone());
@@ -503,7 +527,43 @@ impl ProcessList {
         let mut entries = self.entries.write();
         if let Some(entry) = entries.remove(&id) {
             entry.status.move_into(sums);
+            self.keep_ran(&entry);
         }
+    }
+
+    fn keep_ran(&self, entry: &ProcessEntry) {
+        let kinds = entry.history().take_kinds();
+        if kinds.is_empty() {
+            return;
+        }
+        let mut account = entry.account();
+        let mut ran = self.ran.lock();
+        if ran.len() >= MAX_ACCOUNTS && !ran.contains_key(&account) {
+            account = Default::default();
+        }
+        let known = ran.entry(account).or_default();
+        kinds.iter().for_each(|(kind, sums)| add_kind(known, *kind, sums));
+    }
+
+    /// What connections have run, those that are there and those that are gone.
+    pub(crate) fn ran(&self) -> Vec<Ran> {
+        // While nobody goes.
+        let entries = self.entries.read();
+        let here = entries.values().map(|entry| {
+            let (user, host) = entry.account();
+            Ran { id: Some(entry.id), user, host, kinds: entry.history().kinds().clone() }
+        });
+        let mut all: Vec<Ran> = here.collect();
+        let gone = self.ran.lock();
+        all.extend(gone.iter().map(|((user, host), kinds)| Ran { id: None, user: user.clone(), host: host.clone(), kinds: kinds.clone() }));
+        all
+    }
+
+    /// `ran` begins anew.
+    pub(crate) fn forget_ran(&self) {
+        let entries = self.entries.read();
+        entries.values().for_each(|entry| drop(entry.history().take_kinds()));
+        self.ran.lock().clear();
     }
 
     /// Moves what a connection has counted into `sums`, while nobody counts together.

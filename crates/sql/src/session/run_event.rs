@@ -60,7 +60,7 @@ impl Session {
         let mut sink = DiscardingSink::default();
         let outcome = AssertUnwindSafe(self.run_event_body(event, &mut sink)).catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause)));
-        let left = self.leave(outcome, Digested::Text(""), false, &mut sink).await;
+        let left = self.leave(outcome, Digested::Text("", None), false, &mut sink).await;
         match (sink.error, left) {
             (Some(e), _) => Err(e),
             (None, Err(e)) => Err(super::error::internal(&e.to_string())),

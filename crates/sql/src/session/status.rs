@@ -209,6 +209,16 @@ counters! {
 }
 
 impl StatusCounter {
+    /// As SHOW STATUS names it.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+
+    /// The kinds of statements that are counted, by what MySQL calls them behind `Com_`.
+    pub fn commands() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().filter_map(|name| name.strip_prefix("Com_")).filter(|name| !name.starts_with("stmt_"))
+    }
+
     /// SHOW SESSION STATUS gives the connection's own; of the others all that there are.
     fn is_of_session(name: &str) -> bool {
         let server = ["Aborted_", "Binlog_", "Connection", "Created_tmp_files", "Flush_commands", "Highkey_", "Innodb_", "Max_used_", "Performance_schema_", "Queries", "Ssl_"];

@@ -299,6 +299,7 @@ variables! {
     "parallel_queue_timeout" Both UInt(0, U32), "0", true, Real;
     "performance_schema" Global Bool, "ON", false, Fact;
     "performance_schema_digests_size" Global UInt(0, 1_048_576), "10000", false, Real;
+    "performance_schema_events_statements_history_size" Global UInt(0, 1_024), "10", false, Real;
     "performance_schema_max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;
     "performance_schema_max_digest_sample_age" Global UInt(0, 1_048_576), "60", false, Fact;
     "performance_schema_max_sql_text_length" Global UInt(0, 1_048_576), "1024", false, Fact;

@@ -1,15 +1,18 @@
 //! The operating system's files: pread, pwrite, fdatasync, fallocate.
 
-use super::{Disk, DiskFile};
+use super::usage::{FileCounts, Io, Usages};
+use super::{Disk, DiskFile, DiskUsage};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// A directory of the file system.
 pub struct FileDisk {
     dir: PathBuf,
+    usages: Usages,
 }
 
 impl FileDisk {
@@ -17,7 +20,7 @@ impl FileDisk {
     pub fn open(dir: impl AsRef<Path>) -> Result<FileDisk> {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(&dir).map_err(|e| Error::io(format!("cannot create {}", dir.display()), e))?;
-        Ok(FileDisk { dir })
+        Ok(FileDisk { dir, usages: Usages::new() })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -35,7 +38,9 @@ impl Disk for FileDisk {
             .truncate(false)
             .open(&path)
             .map_err(|e| Error::io(format!("cannot open {}", path.display()), e))?;
-        Ok(Arc::new(OsFile { file, path }))
+        let counts = self.usages.of(name);
+        counts.opened();
+        Ok(Arc::new(OsFile { file, path, counts }))
     }
 
     fn list(&self) -> Result<Vec<String>> {
@@ -59,11 +64,15 @@ impl Disk for FileDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        std::fs::rename(self.path(from), self.path(to)).map_err(|e| Error::io(format!("cannot rename {from} to {to}"), e))
+        std::fs::rename(self.path(from), self.path(to)).map_err(|e| Error::io(format!("cannot rename {from} to {to}"), e))?;
+        self.usages.rename(from, to);
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        std::fs::remove_file(self.path(name)).map_err(|e| Error::io(format!("cannot remove {name}"), e))
+        std::fs::remove_file(self.path(name)).map_err(|e| Error::io(format!("cannot remove {name}"), e))?;
+        self.usages.remove(name);
+        Ok(())
     }
 
     fn sync_dir(&self) -> Result<()> {
@@ -91,11 +100,26 @@ impl Disk for FileDisk {
     fn directory(&self) -> Option<&Path> {
         Some(&self.dir)
     }
+
+    fn usage(&self) -> DiskUsage {
+        self.usages.all()
+    }
+
+    fn clear_usage(&self) {
+        self.usages.clear();
+    }
 }
 
 struct OsFile {
     file: File,
     path: PathBuf,
+    counts: Arc<FileCounts>,
+}
+
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        self.counts.closed();
+    }
 }
 
 impl OsFile {
@@ -106,6 +130,7 @@ impl OsFile {
 
 impl DiskFile for OsFile {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
+        let began = Instant::now();
         let mut done = 0;
         while done < out.len() {
             match self.file.read_at(&mut out[done..], offset + done as u64) {
@@ -115,15 +140,22 @@ impl DiskFile for OsFile {
                 Err(e) => return Err(self.error("read", e)),
             }
         }
+        self.counts.note(Io::Read, done, began);
         Ok(done)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write_all_at(data, offset).map_err(|e| self.error("write", e))
+        let began = Instant::now();
+        self.file.write_all_at(data, offset).map_err(|e| self.error("write", e))?;
+        self.counts.note(Io::Write, data.len(), began);
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| self.error("sync", e))
+        let began = Instant::now();
+        self.file.sync_data().map_err(|e| self.error("sync", e))?;
+        self.counts.note(Io::Sync, 0, began);
+        Ok(())
     }
 
     fn allocate(&self, len: u64) -> Result<()> {

@@ -6,6 +6,7 @@ mod file;
 mod page_files;
 mod rng;
 mod sim;
+mod usage;
 
 pub use clock::{Clock, SimClock, SystemClock};
 pub(crate) use clock::thread_cpu;
@@ -13,6 +14,7 @@ pub use file::FileDisk;
 pub(crate) use page_files::{PageFiles, SEGMENT_PAGES};
 pub use rng::{Rng, SeededRng, SystemRng};
 pub use sim::{SimConfig, SimDisk};
+pub use usage::{DiskUsage, FileUsage, IoSum};
 
 use std::path::Path;
 
@@ -37,6 +39,12 @@ pub trait Disk: Send + Sync {
     fn directory(&self) -> Option<&Path> {
         None
     }
+    /// What is read and written of the files, for whoever looks after the server. Nothing is kept of a disk that is none.
+    fn usage(&self) -> DiskUsage {
+        DiskUsage::default()
+    }
+    /// `usage` begins anew.
+    fn clear_usage(&self) {}
 }
 
 /// One open file. Positions and sizes are bytes.

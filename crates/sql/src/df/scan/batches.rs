@@ -7,7 +7,7 @@ use std::time::Instant;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::compute::{BatchCoalescer, take};
 use datafusion::common::Result;
-use highkey_table::{Direction, RowBatch, TableScan};
+use highkey_table::{Direction, RowBatch, RowUse, TableScan};
 use highkey_types::TypeKind;
 
 use super::columns::{Block, Kept, Packed, TableColumns};
@@ -343,7 +343,10 @@ impl Batches {
             return Ok(());
         }
         self.source.shared.examined.fetch_add(rows as u64, Ordering::Relaxed);
-        if !self.reads_all() {
+        let index = self.source.access.index;
+        let all = self.reads_all();
+        self.source.table.count_use((index != 0 || !all).then_some(index), RowUse::Fetch, rows as u64);
+        if !all {
             self.source.shared.activity.add_by_ranges(rows);
         }
         if let Some(watch) = &self.watch {

@@ -39,6 +39,7 @@ mod temporary;
 mod tpch;
 mod transactions;
 mod triggers;
+mod usage;
 mod views;
 mod waits;
 

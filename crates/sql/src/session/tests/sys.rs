@@ -145,6 +145,8 @@ async fn statements_and_sessions_are_told_of() {
     let session = "SELECT trx_state, trx_autocommit, trx_latency IS NULL, statement_latency IS NULL FROM sys.session WHERE conn_id";
     assert_eq!(c.rows(&format!("{session} <> CONNECTION_ID()")).await, table("ACTIVE NO 0 1"));
     assert_eq!(c.rows(&format!("{session} = CONNECTION_ID()")).await[0][3], "0");
+    let last = "SELECT last_statement, rows_affected, last_statement_latency IS NULL, current_statement FROM sys.session WHERE conn_id <> CONNECTION_ID()";
+    assert_eq!(c.rows(last).await, [["INSERT INTO d.t VALUES (1)", "1", "0", "NULL"]]);
     other.ok("COMMIT").await;
     assert_eq!(c.rows(&format!("{session} <> CONNECTION_ID()")).await, table("NULL NULL 1 1"));
     drop(other);

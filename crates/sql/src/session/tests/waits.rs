@@ -488,3 +488,93 @@ async fn digests_tell_of_the_syncs_that_commits_wait_for() {
     assert!((1..=20).contains(&inserts[0]) && inserts[1] >= inserts[0] && inserts[2] > 0, "{inserts:?}");
     assert_eq!(figures(digests(&mut c, columns, "SELECT * FROM `t`%").await), [0, 0, 0]);
 }
+
+#[tokio::test]
+async fn the_statements_that_ended_last_are_told() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("TRUNCATE TABLE performance_schema.events_statements_history").await;
+    c.ok("INSERT INTO t VALUES (1, 1)").await;
+    for _ in 0..2 {
+        c.rows("SELECT v FROM t WHERE id = 1").await;
+    }
+    c.error("SELEC 1").await;
+    c.ok("CREATE USER u IDENTIFIED BY 'secret'").await;
+    c.ok(&format!("INSERT INTO t VALUES (2, 2) /* {} */", "x".repeat(5000))).await;
+    let told = "event_name, LEFT(sql_text, 40), mysql_errno, rows_affected, rows_sent, rows_examined, timer_wait > 0";
+    let history = "FROM performance_schema.events_statements_history WHERE thread_id = PS_CURRENT_THREAD_ID()";
+    let rows = c.rows(&format!("SELECT {told} {history} ORDER BY event_id")).await;
+    let expected = [
+        ["statement/sql/truncate", "TRUNCATE TABLE performance_schema.events", "0", "0", "0", "0", "1"],
+        ["statement/sql/insert", "INSERT INTO t VALUES (1, 1)", "0", "1", "0", "0", "1"],
+        ["statement/sql/select", "SELECT v FROM t WHERE id = 1", "0", "0", "1", "1", "1"],
+        ["statement/sql/select", "SELECT v FROM t WHERE id = 1", "0", "0", "1", "1", "1"],
+        ["statement/sql/error", "SELEC 1", "1064", "0", "0", "0", "1"],
+        ["statement/sql/create_user", "CREATE USER ... IDENTIFIED BY <secret>", "0", "0", "0", "0", "1"],
+        ["statement/sql/insert", "INSERT INTO t VALUES (2, 2) /* xxxxxxxxx", "0", "1", "0", "0", "1"],
+    ];
+    assert_eq!(rows, expected);
+    // Its digest is the one of the sums, whether it is kept or found out.
+    let joined = "performance_schema.events_statements_summary_by_digest d ON d.digest = h.digest AND d.digest_text = h.digest_text AND d.schema_name = h.current_schema";
+    let found = format!("SELECT COUNT(*) FROM performance_schema.events_statements_history h JOIN {joined} WHERE h.sql_text LIKE 'INSERT%' OR h.sql_text LIKE 'SELECT v%' OR h.sql_text LIKE 'CREATE%'");
+    assert_eq!(c.value(&found).await, "5");
+    assert_eq!(c.value(&format!("SELECT MAX(LENGTH(sql_text)) {history}")).await, "1024");
+
+    let id = c.session.prepare(b"SELECT v FROM t WHERE id = ?").await.unwrap().id;
+    let mut sink = Collector::default();
+    c.session.execute_prepared(id, &[Value::Int(2)], false, &mut sink).await.unwrap();
+    let last = c.rows(&format!("SELECT event_name, sql_text, rows_sent {history} ORDER BY event_id DESC LIMIT 1")).await;
+    assert_eq!(last, [["statement/com/Execute", "SELECT v FROM t WHERE id = ?", "1"]]);
+    for n in 0..20 {
+        c.rows(&format!("SELECT {n}")).await;
+    }
+    assert_eq!(c.value(&format!("SELECT COUNT(*) {history}")).await, "10");
+    // Each connection has its own, and takes them along.
+    let mut other = server.connect();
+    other.rows("SELECT 77").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM performance_schema.events_statements_history").await, "11");
+    drop(other);
+    assert_eq!(c.value("SELECT COUNT(*) FROM performance_schema.events_statements_history").await, "10");
+
+    let off = Server::with(|settings| settings.set("performance_schema_events_statements_history_size", Some("0")).unwrap());
+    let mut c = off.client().await;
+    c.rows("SELECT 1").await;
+    assert!(c.rows("SELECT * FROM performance_schema.events_statements_history").await.is_empty());
+    assert!(!c.rows("SELECT * FROM performance_schema.events_statements_summary_by_digest").await.is_empty());
+}
+
+#[tokio::test]
+async fn statements_are_summed_up_by_what_they_are() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    let mut other = server.connect();
+    other.ok("INSERT INTO d.t VALUES (1, 1), (2, 2)").await;
+    other.error("INSERT INTO d.t VALUES (1, 1)").await;
+    c.ok("INSERT INTO t VALUES (3, 3)").await;
+    let sums = |whose: &str, more: &str| {
+        let columns = "count_star, sum_errors, sum_rows_affected, sum_timer_wait >= max_timer_wait";
+        format!("SELECT {columns} FROM performance_schema.events_statements_summary_{whose}_by_event_name WHERE event_name = 'statement/sql/insert'{more}")
+    };
+    let whose = [("global", ""), ("by_user", " AND user = 'root'"), ("by_host", " AND host = 'localhost'"), ("by_account", " AND user = 'root' AND host = 'localhost'")];
+    for (whose, more) in whose {
+        assert_eq!(c.rows(&sums(whose, more)).await, table("3 1 3 1"), "{whose}");
+    }
+    assert_eq!(c.rows(&sums("by_thread", " AND thread_id = PS_CURRENT_THREAD_ID()")).await, table("1 0 1 1"));
+    assert_eq!(c.rows(&sums("by_thread", "")).await.len(), 2);
+    drop(other);
+    assert_eq!(c.rows(&sums("by_thread", "")).await.len(), 1);
+    for (whose, more) in whose {
+        assert_eq!(c.rows(&sums(whose, more)).await, table("3 1 3 1"), "{whose}, of one that is gone too");
+    }
+    assert_eq!(c.rows("SELECT statements > 10 FROM sys.user_summary WHERE user = 'root'").await, table("1"));
+    let id = c.session.prepare(b"SELECT v FROM t").await.unwrap().id;
+    c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
+    let executed = "SELECT count_star, sum_rows_sent, sum_rows_examined, sum_select_scan FROM performance_schema.events_statements_summary_global_by_event_name WHERE event_name = 'statement/com/Execute'";
+    assert_eq!(c.rows(executed).await, table("1 3 3 1"));
+    c.ok("TRUNCATE TABLE performance_schema.events_statements_summary_global_by_event_name").await;
+    for (whose, more) in whose {
+        assert!(c.rows(&sums(whose, more)).await.is_empty(), "{whose}");
+    }
+}

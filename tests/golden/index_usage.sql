@@ -1,0 +1,36 @@
+# How often rows are read and changed, and by which index: performance_schema's table_io_waits_summary_ tables and the views of sys over them.
+CREATE TABLE used (id INT PRIMARY KEY, a INT, b INT, c INT, d INT, KEY a (a), UNIQUE KEY b (b), KEY c (c));
+CREATE TABLE unkeyed (a INT, b INT);
+INSERT INTO used VALUES (1, 1, 1, 1, 1), (2, 2, 2, 2, 2), (3, 1, 3, 3, 3), (4, 2, 4, 4, 4), (5, 1, 5, 5, 5);
+INSERT INTO unkeyed VALUES (1, 1), (2, 2), (3, 3);
+SELECT OBJECT_TYPE, OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_READ, COUNT_WRITE, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' ORDER BY OBJECT_NAME, INDEX_NAME;
+SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'golden' ORDER BY 1, 2;
+SELECT d FROM used FORCE INDEX (PRIMARY) WHERE id = 3;
+UPDATE used SET d = 8 WHERE id = 3;
+DELETE FROM used WHERE id = 5;
+SELECT INDEX_NAME, COUNT_STAR, COUNT_READ, COUNT_WRITE, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME;
+SELECT COUNT_FETCH > 0, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME = 'PRIMARY';
+SELECT d FROM used FORCE INDEX (a) WHERE a = 1;
+SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'golden' ORDER BY 1, 2;
+SELECT SUM(b) FROM unkeyed;
+SELECT object_name, rows_full_scanned FROM sys.schema_tables_with_full_table_scans WHERE object_schema = 'golden' AND object_name = 'unkeyed';
+UPDATE unkeyed SET b = b + 1;
+DELETE FROM unkeyed WHERE a = 2;
+SELECT table_name, index_name, rows_selected > 0, rows_inserted, rows_updated, rows_deleted FROM sys.schema_index_statistics WHERE table_schema = 'golden' ORDER BY 1, 2;
+SELECT table_name, rows_fetched > 0, rows_inserted, rows_updated, rows_deleted FROM sys.schema_table_statistics WHERE table_schema = 'golden' ORDER BY 1;
+SELECT table_name, rows_inserted, rows_updated, rows_deleted FROM sys.schema_table_statistics_with_buffer WHERE table_schema = 'golden' ORDER BY 1;
+SELECT OBJECT_NAME, COUNT_STAR = COUNT_READ + COUNT_WRITE, COUNT_READ = COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_table WHERE OBJECT_SCHEMA = 'golden' ORDER BY 1;
+# What is in the way of an INSERT is tried too.
+INSERT INTO unkeyed SELECT id, a FROM used;
+REPLACE INTO used VALUES (2, 9, 9, 9, 9), (7, 7, 7, 7, 7);
+INSERT INTO used VALUES (2, 1, 1, 1, 1), (8, 8, 8, 8, 8) ON DUPLICATE KEY UPDATE a = 50;
+INSERT IGNORE INTO used VALUES (2, 1, 1, 1, 1), (9, 19, 19, 19, 19);
+SELECT OBJECT_NAME, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND INDEX_NAME IS NULL ORDER BY 1;
+TRUNCATE TABLE performance_schema.table_io_waits_summary_by_table;
+SELECT OBJECT_NAME, INDEX_NAME, COUNT_STAR, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' ORDER BY 1, 2;
+INSERT INTO used VALUES (20, 20, 20, 20, 20);
+SELECT COUNT_INSERT FROM performance_schema.table_io_waits_summary_by_table WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used';
+TRUNCATE TABLE performance_schema.table_io_waits_summary_by_index_usage;
+SELECT COUNT_INSERT FROM performance_schema.table_io_waits_summary_by_table WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used';
+SELECT OBJECT_SCHEMA, OBJECT_NAME, ENABLED FROM performance_schema.setup_objects WHERE OBJECT_TYPE = 'TABLE' ORDER BY 1, 2;
+DROP TABLE used, unkeyed;

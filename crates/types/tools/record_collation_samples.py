@@ -32,8 +32,9 @@ SINGLE_BYTE = """cp1250_croatian_ci cp1250_general_ci cp1250_polish_ci cp1251_bi
 MULTI_BYTE = """big5_bin big5_chinese_ci cp932_bin cp932_japanese_ci eucjpms_bin eucjpms_japanese_ci euckr_bin euckr_korean_ci gb18030_bin
     gb18030_chinese_ci gb18030_unicode_520_ci gb2312_bin gb2312_chinese_ci gbk_bin gbk_chinese_ci sjis_bin sjis_japanese_ci ujis_bin
     ujis_japanese_ci""".split()
-# Of these, each has what it can write: letters of several cases and widths, kana, kanji, Hangul, some whose last bytes look like ASCII.
-EAST = list("abYZ~[`_% \t") + list("ＡａＺｚЯяΩωアあｱ亜中国表愛啊丂一丁七가각갂갵힝€éÉ😀𠀀")
+# Of these, each has what it can write: letters of several cases and widths, kana, kanji, Hangul, some whose last bytes look like ASCII. Not é and É, which
+# have two bytes and four in gb18030: texts of as many bytes MySQL compares by as many characters as the shorter has.
+EAST = list("abYZ~[`_% \t") + list("ＡａＺｚЯяΩωアあｱ亜中国表愛啊丂一丁七가각갂갵힝€é😀𠀀")
 
 
 def alphabet_of(charset):

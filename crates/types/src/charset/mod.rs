@@ -316,13 +316,13 @@ impl Charset {
 
     /// How many bytes the character has that `bytes` begins with, where such bytes may look like ASCII; else one, as it is for bytes that are none.
     pub fn char_len(self, bytes: &[u8]) -> usize {
-        match (self.multi_byte(), bytes) {
-            (Some(table), [0x80.., ..]) => table.first_len(bytes).unwrap_or(1),
+        match bytes.first() {
+            Some(0x80..) => self.multi_byte().and_then(|table| table.first_len(bytes)).unwrap_or(1),
             _ => 1,
         }
     }
 
-    /// Whether `byte`, as the first of a character, may have others behind it that look like ASCII.
+    /// Whether `byte`, as the first of a character, may have others behind it that look like ASCII. 0xFF: whether any may.
     pub fn hides_ascii(self, byte: u8) -> bool {
         byte >= 0x80 && matches!(self, Charset::Big5 | Charset::Cp932 | Charset::Euckr | Charset::Gb18030 | Charset::Gbk | Charset::Sjis)
     }

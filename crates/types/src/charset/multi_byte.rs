@@ -134,7 +134,7 @@ impl MultiByte {
     pub(crate) fn first_len(&self, bytes: &[u8]) -> Option<usize> {
         let is_pair = |lead, trail| place(self.shape.leads, lead).is_some() && place(self.shape.trails, trail).is_some();
         match (bytes, self.shape.katakana) {
-            ([0..0x80, ..], _) | ([0xA1..=0xDF, ..], Katakana::Alone) => Some(1),
+            ([0..=0x7F, ..], _) | ([0xA1..=0xDF, ..], Katakana::Alone) => Some(1),
             ([0x8E, 0xA1..=0xDF, ..], Katakana::Shifted) => Some(2),
             ([0x8F, lead, trail, ..], Katakana::Shifted) if is_pair(*lead, *trail) => Some(3),
             ([lead, trail, ..], _) if is_pair(*lead, *trail) => Some(2),

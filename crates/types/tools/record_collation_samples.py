@@ -78,6 +78,9 @@ def main():
             return "".join(random.choice(alphabet) for _ in range(random.randint(0, n)))
 
         def literal(s):
+            if charset == "sjis":
+                # From Unicode, MySQL makes a character of two bytes of a backslash, which escapes nothing.
+                return "convert(x'%s' USING sjis) COLLATE %s" % (s.encode("shift_jis").hex(), collation)
             return "convert(_utf8mb4 x'%s' USING %s) COLLATE %s" % (s.encode().hex(), charset, collation)
 
         for _ in range(60 if collation in few else 200):

@@ -55,7 +55,7 @@ SELECT id, s, u FROM t ORDER BY id;
 SET NAMES gb18030 COLLATE gb18030_unicode_520_ci;
 SELECT id, s, u, COLLATION('a') FROM t ORDER BY id;
 SET NAMES sjis;
-SELECT HEX('人民'), CHAR_LENGTH('ｱ'), HEX('ｱ');
+SELECT HEX('表'), CHAR_LENGTH('表'), HEX(CONVERT('表' USING utf8mb4));
 SET NAMES utf8mb4;
 SET collation_connection = gbk_bin;
 SELECT HEX('中'), 'a' = 'A', HEX(CONCAT(1, '国')), CHARSET(CONCAT(1));

@@ -21,6 +21,7 @@ pub enum Charset {
     Latin1,
     Ascii,
     Binary,
+    Armscii8,
     Cp1250,
     Cp1251,
     Cp1256,
@@ -57,12 +58,13 @@ pub enum Charset {
 }
 
 impl Charset {
-    pub const ALL: [Charset; 38] = [
+    pub const ALL: [Charset; 39] = [
         Charset::Utf8mb4,
         Charset::Utf8mb3,
         Charset::Latin1,
         Charset::Ascii,
         Charset::Binary,
+        Charset::Armscii8,
         Charset::Cp1250,
         Charset::Cp1251,
         Charset::Cp1256,
@@ -120,6 +122,7 @@ impl Charset {
             Charset::Latin1 => ("latin1", "cp1252 West European"),
             Charset::Ascii => ("ascii", "US ASCII"),
             Charset::Binary => ("binary", "Binary pseudo charset"),
+            Charset::Armscii8 => ("armscii8", "ARMSCII-8 Armenian"),
             Charset::Cp1250 => ("cp1250", "Windows Central European"),
             Charset::Cp1251 => ("cp1251", "Windows Cyrillic"),
             Charset::Cp1256 => ("cp1256", "Windows Arabic"),
@@ -228,6 +231,7 @@ impl Charset {
             Charset::Big5 | Charset::Cp932 | Charset::Eucjpms | Charset::Euckr | Charset::Gb18030 => return None,
             Charset::Gb2312 | Charset::Gbk | Charset::Sjis | Charset::Ujis => return None,
             Charset::Latin1 => &single_byte::LATIN1,
+            Charset::Armscii8 => &single_byte::ARMSCII8,
             Charset::Ascii => &single_byte::ASCII,
             Charset::Cp1250 => &single_byte::CP1250,
             Charset::Cp1251 => &single_byte::CP1251,

@@ -38,7 +38,9 @@ static ACCENTS: [&LazyLock<UnicodeWeights>; 2] = [&UCA_0900, &SECONDARY_0900];
 static ACCENTS_AND_CASE: [&LazyLock<UnicodeWeights>; 3] = [&UCA_0900, &SECONDARY_0900, &TERTIARY_0900];
 
 /// Every collation, by name.
-pub(super) static ALL: [Collation; 185] = [
+pub(super) static ALL: [Collation; 187] = [
+    collation(64, "armscii8_bin", Charset::Armscii8, true, false, IDENTITY),
+    collation(32, "armscii8_general_ci", Charset::Armscii8, true, true, weights!("armscii8_general_ci")),
     collation(65, "ascii_bin", Charset::Ascii, true, false, IDENTITY),
     collation(11, "ascii_general_ci", Charset::Ascii, true, true, weights!("ascii_general_ci")),
     collation(84, "big5_bin", Charset::Big5, true, false, Rule::Codes(&CODES)),

@@ -29,12 +29,24 @@ SINGLE_BYTE = """cp1250_croatian_ci cp1250_general_ci cp1250_polish_ci cp1251_bi
     geostd8_general_ci greek_general_ci hebrew_general_ci hp8_english_ci keybcs2_general_ci koi8r_bin koi8r_general_ci koi8u_general_ci
     latin2_croatian_ci latin2_general_ci latin2_hungarian_ci latin5_turkish_ci latin7_estonian_cs latin7_general_ci latin7_general_cs
     macce_general_ci macroman_general_ci""".split()
+MULTI_BYTE = """big5_bin big5_chinese_ci cp932_bin cp932_japanese_ci eucjpms_bin eucjpms_japanese_ci euckr_bin euckr_korean_ci gb18030_bin
+    gb18030_chinese_ci gb18030_unicode_520_ci gb2312_bin gb2312_chinese_ci gbk_bin gbk_chinese_ci sjis_bin sjis_japanese_ci ujis_bin
+    ujis_japanese_ci""".split()
+# Of these, each has what it can write: letters of several cases and widths, kana, kanji, Hangul, some whose last bytes look like ASCII. Not é and É, which
+# have two bytes and four in gb18030: texts of as many bytes MySQL compares by as many characters as the shorter has.
+EAST = list("abYZ~[`_% \t") + list("ＡａＺｚЯяΩωアあｱ亜中国表愛啊丂一丁七가각갂갵힝€é😀𠀀")
 
 
 def alphabet_of(charset):
     """ASCII and all letters beyond it."""
     with open(os.path.join(HERE, "..", "src", "charset", "tables", charset + ".bin"), "rb") as file:
         return ASCII + [chr(code) for code in struct.unpack("<128H", file.read(256)) if code and chr(code).isalpha()]
+
+
+def written_in(charset):
+    """Those of `EAST` that the character set has; Python's codecs are near enough to MySQL's."""
+    codec = {"ujis": "euc_jp", "eucjpms": "euc_jp", "sjis": "shift_jis", "euckr": "cp949"}.get(charset, charset)
+    return [c for c in EAST if c.encode(codec, "ignore")]
 
 
 def letters_of(language):
@@ -56,7 +68,8 @@ def main():
     connection = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="root", charset="utf8mb4")
     cursor = connection.cursor()
     more.update(("utf8mb4_%s_ci" % language, letters_of(language)) for language in TAILORED)
-    few = SINGLE_BYTE + WIDE + ["utf8mb4_%s_ci" % language for language in TAILORED]
+    more.update((collation, written_in(collation.split("_")[0])) for collation in MULTI_BYTE)
+    few = SINGLE_BYTE + WIDE + MULTI_BYTE + ["utf8mb4_%s_ci" % language for language in TAILORED]
     lines = []
     for collation, alphabet in list(COLLATIONS.items()) + list(more.items()):
         charset = collation.split("_")[0]
@@ -65,6 +78,9 @@ def main():
             return "".join(random.choice(alphabet) for _ in range(random.randint(0, n)))
 
         def literal(s):
+            if charset == "sjis":
+                # From Unicode, MySQL makes a character of two bytes of a backslash, which escapes nothing.
+                return "convert(x'%s' USING sjis) COLLATE %s" % (s.encode("shift_jis").hex(), collation)
             return "convert(_utf8mb4 x'%s' USING %s) COLLATE %s" % (s.encode().hex(), charset, collation)
 
         for _ in range(60 if collation in few else 200):

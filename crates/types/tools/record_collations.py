@@ -32,7 +32,7 @@ UNICODE = ["utf8mb4_0900_ai_ci", "utf8mb4_general_ci", "utf8mb4_unicode_520_ci",
 TAILORED = ["esperanto", "estonian", "german2", "hungarian", "icelandic", "latvian", "persian", "polish", "roman", "romanian", "sinhala",
             "slovenian", "spanish", "swedish", "turkish", "vietnamese"]
 LEVELS = ["uca_0900_secondary", "uca_0900_tertiary"]
-CHARSETS = ["ascii", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
+CHARSETS = ["armscii8", "ascii", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
             "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman"]
 # Several weights for one character.
 NOT_SIMPLE = ["cp1250_czech_cs", "latin1_german2_ci", "latin2_czech_cs"]

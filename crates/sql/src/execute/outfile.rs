@@ -103,7 +103,15 @@ impl Outfile {
                     Some(b) == format.field_terminator.first().copied() || Some(b) == format.line_terminator.first().copied()
                 }
             };
-            for &b in &text {
+            // Of a character of several bytes only the first can be one that is escaped.
+            let charset = if ty.is_binary() { Charset::Binary } else { self.charset.unwrap_or(Charset::Utf8mb4) };
+            let mut inside = 0;
+            for (at, &b) in text.iter().enumerate() {
+                if at < inside {
+                    line.push(b);
+                    continue;
+                }
+                inside = at + charset.char_len(&text[at..]);
                 match escape {
                     Some(e) if b == 0 => line.extend_from_slice(&[e, b'0']),
                     Some(e) if b == e || ends(b) || Some(b) == format.line_terminator.first().copied() => line.extend_from_slice(&[e, b]),

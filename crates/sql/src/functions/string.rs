@@ -266,8 +266,8 @@ fn convert_using(value: &Value, types: &Types<'_>, cx: &mut dyn EvalContext) -> 
             Ok(text) => Value::from(text.into_owned()),
             Err(at) => {
                 warn(cx, 1300, format!("Invalid {} character string: '{}'", charset.name(), invalid_bytes(bytes, at)));
-                // A single byte that stands for no character is a character that cannot be shown.
-                if charset.max_bytes() == 1 { Value::from(charset.decode_lossy(bytes).into_owned()) } else { Value::Null }
+                // Bytes that are a character of the character set, but stand for none, are a character that cannot be shown.
+                if charset.is_well_formed(bytes) { Value::from(charset.decode_lossy(bytes).into_owned()) } else { Value::Null }
             }
         },
         _ => {

@@ -2,7 +2,8 @@
 //!
 //! Statements are text in `character_set_client`, but clients put raw bytes into string literals (`_binary'…'` of dumps and of
 //! PyMySQL). A literal whose bytes are not text becomes a hexadecimal literal, which means the same bytes; so does one behind an introducer, which
-//! says what its bytes are, where text in `character_set_client` has other bytes than here.
+//! says what its bytes are, where text in `character_set_client` has other bytes than here. The second byte of a character of gbk or sjis may be a
+//! backslash or a backtick, which then is none (`Charset::char_len`).
 
 use std::borrow::Cow;
 
@@ -23,11 +24,11 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
         let start = at;
         match bytes[at] {
             b'\'' | b'"' => {
-                let end = literal_end(bytes, at, backslash_escapes);
+                let end = literal_end(bytes, at, charset, backslash_escapes);
                 let literal = &bytes[at..end];
                 at = end;
                 if charset.is_recoded() && !ends_with_introducer(&text) {
-                    text.push_str(&charset.decode_lossy(literal));
+                    push_literal(literal, charset, backslash_escapes, &mut text);
                     continue;
                 }
                 // All pieces of a string are of the introducer's character set: `_utf8mb4'…' '…'`.
@@ -35,7 +36,7 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
                 while charset.is_recoded()
                     && let Some(next) = next_literal(bytes, at)
                 {
-                    at = literal_end(bytes, next, backslash_escapes);
+                    at = literal_end(bytes, next, charset, backslash_escapes);
                     pieces.push(&bytes[next..at]);
                 }
                 match std::str::from_utf8(&bytes[start..at]) {
@@ -44,7 +45,7 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
                     _ => {
                         // The blank keeps an introducer (`_binary'…'`) a word of its own.
                         text.push_str(" x'");
-                        for byte in pieces.into_iter().flat_map(|piece| unescape(piece, piece[0], backslash_escapes)) {
+                        for byte in pieces.into_iter().flat_map(|piece| unescape(piece, charset, backslash_escapes)) {
                             text.push_str(&format!("{byte:02x}"));
                         }
                         text.push('\'');
@@ -52,13 +53,11 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
                 }
             }
             b'`' => {
-                at += 1 + bytes[at + 1..].iter().position(|b| *b == b'`').map_or(bytes.len() - at - 1, |p| p + 1);
+                at = past(bytes, at + 1, charset, |b| b == b'`').map_or(bytes.len(), |end| end + 1);
                 text.push_str(&charset.decode_lossy(&bytes[start..at]));
             }
             _ => {
-                while at < bytes.len() && !matches!(bytes[at], b'\'' | b'"' | b'`') {
-                    at += 1;
-                }
+                at = past(bytes, at, charset, |b| matches!(b, b'\'' | b'"' | b'`')).unwrap_or(bytes.len());
                 let piece = &bytes[start..at];
                 match charset.decode(piece) {
                     Ok(t) => text.push_str(&t),
@@ -71,6 +70,48 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
         }
     }
     Ok(Cow::Owned(text))
+}
+
+/// Where the first character from `at` on is that `wanted` wants.
+fn past(bytes: &[u8], mut at: usize, charset: Charset, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    while at < bytes.len() {
+        if wanted(bytes[at]) {
+            return Some(at);
+        }
+        at += charset.char_len(&bytes[at..]);
+    }
+    None
+}
+
+/// Appends a literal of the client's character set as text, escapes and all. A character of several bytes that is a backslash (0x815F of sjis) escapes
+/// nothing. A backslash escapes one byte: where that is the first of a character, the others stand for themselves, and the text is made anew.
+fn push_literal(literal: &[u8], charset: Charset, backslash_escapes: bool, text: &mut String) {
+    let (start, mut at, mut taken) = (text.len(), 0, 0);
+    while backslash_escapes && at < literal.len() {
+        let length = charset.char_len(&literal[at..]);
+        match literal[at] {
+            b'\\' if literal.get(at + 1).is_some_and(|next| charset.hides_ascii(*next)) => {
+                let quote = char::from(literal[0]);
+                text.truncate(start);
+                text.push(quote);
+                for c in charset.decode_lossy(&unescape(literal, charset, true)).chars() {
+                    text.extend((c == quote || c == '\\').then_some(c));
+                    text.push(c);
+                }
+                return text.push(quote);
+            }
+            b'\\' => at += 2,
+            _ => {
+                if length > 1 && charset.decode(&literal[at..at + length]).is_ok_and(|c| c == "\\") {
+                    text.push_str(&charset.decode_lossy(&literal[taken..at]));
+                    text.push_str("\\\\");
+                    taken = at + length;
+                }
+                at += length;
+            }
+        }
+    }
+    text.push_str(&charset.decode_lossy(&literal[taken..]));
 }
 
 /// The last word is `_` and the name of a character set.
@@ -86,7 +127,7 @@ fn next_literal(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// One past the closing quote.
-fn literal_end(bytes: &[u8], start: usize, backslash_escapes: bool) -> usize {
+fn literal_end(bytes: &[u8], start: usize, charset: Charset, backslash_escapes: bool) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;
     while at < bytes.len() {
@@ -99,7 +140,7 @@ fn literal_end(bytes: &[u8], start: usize, backslash_escapes: bool) -> usize {
                     return at + 1;
                 }
             }
-            _ => at += 1,
+            _ => at += charset.char_len(&bytes[at..]),
         }
     }
     bytes.len()
@@ -118,7 +159,8 @@ pub fn escaped(byte: u8) -> u8 {
     }
 }
 
-fn unescape(literal: &[u8], quote: u8, backslash_escapes: bool) -> Vec<u8> {
+fn unescape(literal: &[u8], charset: Charset, backslash_escapes: bool) -> Vec<u8> {
+    let quote = literal[0];
     let inner = &literal[1..literal.len().max(2) - 1];
     let mut out = Vec::with_capacity(inner.len());
     let mut at = 0;
@@ -132,9 +174,10 @@ fn unescape(literal: &[u8], quote: u8, backslash_escapes: bool) -> Vec<u8> {
                 out.push(b);
                 at += 2;
             }
-            b => {
-                out.push(b);
-                at += 1;
+            _ => {
+                let length = charset.char_len(&inner[at..]);
+                out.extend_from_slice(&inner[at..at + length]);
+                at += length;
             }
         }
     }
@@ -161,6 +204,21 @@ mod tests {
         let text = statement(b"select '\xcf\xf0', _utf16'\xcf', `\xff`", Charset::Cp1251, true).unwrap();
         assert_eq!(text, "select 'Пр', _utf16 x'cf', `я`");
         assert_eq!(statement(b"select \x98", Charset::Cp1251, true).unwrap_err().code, 1300);
+    }
+
+    /// The second byte of 表 is a backslash in cp932, of 誠 one in gbk; of 繾 a backtick.
+    #[test]
+    fn second_bytes_are_no_backslashes() {
+        let read = |sql: &[u8], charset| statement(sql, charset, true).unwrap().into_owned();
+        assert_eq!(read(b"select '\x95\x5C', 'a'", Charset::Cp932), "select '表', 'a'");
+        assert_eq!(read(b"select '\xD5\x5C\\'b', '\xC0\x60'", Charset::Gbk), "select '誠\\'b', '繾'");
+        assert_eq!(read(b"select `\xC0\x60a`, '\xD5\x5C'", Charset::Gbk), "select `繾a`, '誠'");
+        assert_eq!(read(b"select _gbk'\xD5\x5C', 'b'", Charset::Gbk), "select _gbk x'd55c', 'b'");
+        assert_eq!(read(b"select '\x81\x5F', 'b'", Charset::Sjis), "select '\\\\', 'b'");
+        // As addslashes makes them of 0xBF27: a character, and the quote that ends the literal.
+        assert_eq!(read(b"select '\xBF\x5C'", Charset::Gbk), "select '縗'");
+        // The backslash takes the first byte, and the second one escapes the quote.
+        assert_eq!(read(b"select '\\\x95\x5C'b'", Charset::Cp932), "select '?''b'");
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub fn engines() -> Vec<Vec<Value>> {
 pub fn sort_length(collation: &Collation) -> u64 {
     match collation.name {
         "utf8mb4_0900_ai_ci" | "utf8mb4_0900_as_ci" | "utf8mb4_0900_as_cs" => 0,
+        "gb18030_chinese_ci" => 2,
+        "gb18030_unicode_520_ci" => 8,
         name if collation.charset.is_unicode() && !name.ends_with("_bin") && !name.ends_with("_general_ci") => 8,
         _ => 1,
     }

@@ -1,12 +1,14 @@
 //! Character sets: what a column admits and how its text looks on the wire. Single-byte sets are tables recorded from MySQL
-//! (`tools/record_collations.py`).
+//! (`tools/record_collations.py`), as are those of Chinese, Japanese and Korean (`tools/record_multi_byte.py`).
 
+mod multi_byte;
 mod single_byte;
 mod wide;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+pub(crate) use multi_byte::{MultiByte, code_len, linear_number};
 pub(crate) use single_byte::SingleByte;
 use wide::Wide;
 
@@ -19,6 +21,7 @@ pub enum Charset {
     Latin1,
     Ascii,
     Binary,
+    Armscii8,
     Cp1250,
     Cp1251,
     Cp1256,
@@ -43,15 +46,25 @@ pub enum Charset {
     Utf16,
     Utf16le,
     Utf32,
+    Big5,
+    Cp932,
+    Eucjpms,
+    Euckr,
+    Gb18030,
+    Gb2312,
+    Gbk,
+    Sjis,
+    Ujis,
 }
 
 impl Charset {
-    pub const ALL: [Charset; 29] = [
+    pub const ALL: [Charset; 39] = [
         Charset::Utf8mb4,
         Charset::Utf8mb3,
         Charset::Latin1,
         Charset::Ascii,
         Charset::Binary,
+        Charset::Armscii8,
         Charset::Cp1250,
         Charset::Cp1251,
         Charset::Cp1256,
@@ -76,6 +89,15 @@ impl Charset {
         Charset::Utf16,
         Charset::Utf16le,
         Charset::Utf32,
+        Charset::Big5,
+        Charset::Cp932,
+        Charset::Eucjpms,
+        Charset::Euckr,
+        Charset::Gb18030,
+        Charset::Gb2312,
+        Charset::Gbk,
+        Charset::Sjis,
+        Charset::Ujis,
     ];
 
     /// By MySQL's name, `utf8mb3` meaning utf8; any case.
@@ -100,6 +122,7 @@ impl Charset {
             Charset::Latin1 => ("latin1", "cp1252 West European"),
             Charset::Ascii => ("ascii", "US ASCII"),
             Charset::Binary => ("binary", "Binary pseudo charset"),
+            Charset::Armscii8 => ("armscii8", "ARMSCII-8 Armenian"),
             Charset::Cp1250 => ("cp1250", "Windows Central European"),
             Charset::Cp1251 => ("cp1251", "Windows Cyrillic"),
             Charset::Cp1256 => ("cp1256", "Windows Arabic"),
@@ -124,15 +147,24 @@ impl Charset {
             Charset::Utf16 => ("utf16", "UTF-16 Unicode"),
             Charset::Utf16le => ("utf16le", "UTF-16LE Unicode"),
             Charset::Utf32 => ("utf32", "UTF-32 Unicode"),
+            Charset::Big5 => ("big5", "Big5 Traditional Chinese"),
+            Charset::Cp932 => ("cp932", "SJIS for Windows Japanese"),
+            Charset::Eucjpms => ("eucjpms", "UJIS for Windows Japanese"),
+            Charset::Euckr => ("euckr", "EUC-KR Korean"),
+            Charset::Gb18030 => ("gb18030", "China National Standard GB18030"),
+            Charset::Gb2312 => ("gb2312", "GB2312 Simplified Chinese"),
+            Charset::Gbk => ("gbk", "GBK Simplified Chinese"),
+            Charset::Sjis => ("sjis", "Shift-JIS Japanese"),
+            Charset::Ujis => ("ujis", "EUC-JP Japanese"),
         }
     }
 
     /// `Maxlen`: the most bytes of one character.
     pub fn max_bytes(self) -> usize {
         match self {
-            Charset::Utf8mb4 | Charset::Utf16 | Charset::Utf16le | Charset::Utf32 => 4,
-            Charset::Utf8mb3 => 3,
-            Charset::Ucs2 => 2,
+            Charset::Utf8mb4 | Charset::Utf16 | Charset::Utf16le | Charset::Utf32 | Charset::Gb18030 => 4,
+            Charset::Utf8mb3 | Charset::Eucjpms | Charset::Ujis => 3,
+            Charset::Ucs2 | Charset::Big5 | Charset::Cp932 | Charset::Euckr | Charset::Gb2312 | Charset::Gbk | Charset::Sjis => 2,
             _ => 1,
         }
     }
@@ -176,11 +208,30 @@ impl Charset {
         })
     }
 
+    /// The table of a character set of several bytes a character that is none of Unicode's.
+    pub(crate) fn multi_byte(self) -> Option<&'static MultiByte> {
+        Some(LazyLock::force(match self {
+            Charset::Big5 => &multi_byte::BIG5,
+            Charset::Cp932 => &multi_byte::CP932,
+            Charset::Eucjpms => &multi_byte::EUCJPMS,
+            Charset::Euckr => &multi_byte::EUCKR,
+            Charset::Gb18030 => &multi_byte::GB18030,
+            Charset::Gb2312 => &multi_byte::GB2312,
+            Charset::Gbk => &multi_byte::GBK,
+            Charset::Sjis => &multi_byte::SJIS,
+            Charset::Ujis => &multi_byte::UJIS,
+            _ => return None,
+        }))
+    }
+
     /// The table of a character set with one byte a character.
     pub(crate) fn single_byte(self) -> Option<&'static SingleByte> {
         let table = match self {
             Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary | Charset::Ucs2 | Charset::Utf16 | Charset::Utf16le | Charset::Utf32 => return None,
+            Charset::Big5 | Charset::Cp932 | Charset::Eucjpms | Charset::Euckr | Charset::Gb18030 => return None,
+            Charset::Gb2312 | Charset::Gbk | Charset::Sjis | Charset::Ujis => return None,
             Charset::Latin1 => &single_byte::LATIN1,
+            Charset::Armscii8 => &single_byte::ARMSCII8,
             Charset::Ascii => &single_byte::ASCII,
             Charset::Cp1250 => &single_byte::CP1250,
             Charset::Cp1251 => &single_byte::CP1251,
@@ -212,7 +263,7 @@ impl Charset {
             (Charset::Utf8mb3, ..) => (c as u32) < 0x1_0000,
             (_, Some(table), _) => table.byte_of(c).is_some(),
             (_, _, Some(wide)) => wide.can_encode(c),
-            _ => true,
+            _ => self.multi_byte().is_none_or(|table| table.code_of(c).is_some()),
         }
     }
 
@@ -240,6 +291,10 @@ impl Charset {
             out.extend_from_slice(text.as_bytes());
         } else if let Some(table) = self.single_byte() {
             out.extend(text.chars().map(|c| table.byte_of(c).unwrap_or(b'?')));
+        } else if let Some(table) = self.multi_byte() {
+            for code in text.chars().map(|c| table.code_of(c).unwrap_or(u32::from(b'?'))) {
+                out.extend_from_slice(&code.to_be_bytes()[4 - code_len(code)..]);
+            }
         } else {
             for c in text.chars().map(|c| if self.can_encode(c) { c } else { '?' }) {
                 match self.wide() {
@@ -254,8 +309,39 @@ impl Charset {
     pub fn encoded_len(self, text: &str) -> usize {
         match self.wide() {
             Some(wide) => text.chars().map(|c| wide.encoded_len(if wide.can_encode(c) { c } else { '?' })).sum(),
-            None if self.single_byte().is_some() && !text.is_ascii() => text.chars().count(),
-            None => text.len(),
+            None if text.is_ascii() => text.len(),
+            None if self.single_byte().is_some() => text.chars().count(),
+            None => match self.multi_byte() {
+                Some(table) => text.chars().map(|c| table.code_of(c).map_or(1, code_len)).sum(),
+                None => text.len(),
+            },
+        }
+    }
+
+    /// How many bytes the character has that `bytes` begins with, where such bytes may look like ASCII; else one, as it is for bytes that are none.
+    pub fn char_len(self, bytes: &[u8]) -> usize {
+        match bytes.first() {
+            Some(0x80..) => self.multi_byte().and_then(|table| table.first_len(bytes)).unwrap_or(1),
+            _ => 1,
+        }
+    }
+
+    /// Whether `byte`, as the first of a character, may have others behind it that look like ASCII. 0xFF: whether any may.
+    pub fn hides_ascii(self, byte: u8) -> bool {
+        byte >= 0x80 && matches!(self, Charset::Big5 | Charset::Cp932 | Charset::Euckr | Charset::Gb18030 | Charset::Gbk | Charset::Sjis)
+    }
+
+    /// All of `bytes` are characters of this character set, though they may stand for nothing.
+    pub fn is_well_formed(self, bytes: &[u8]) -> bool {
+        match self.multi_byte() {
+            Some(table) => {
+                let mut rest = bytes;
+                while let Some(length) = table.first_len(rest) {
+                    rest = &rest[length..];
+                }
+                rest.is_empty()
+            }
+            None => self.max_bytes() == 1 || self.decode(bytes).is_ok(),
         }
     }
 
@@ -265,6 +351,10 @@ impl Charset {
         if let Some(wide) = self.wide() {
             let (whole, added) = whole_units(bytes, wide.unit());
             let text: Result<String, usize> = wide.chars(&whole).map(|(at, c)| c.ok_or(at.saturating_sub(added))).collect();
+            return text.map(Cow::Owned);
+        }
+        if let Some(table) = self.multi_byte().filter(|_| !bytes.is_ascii()) {
+            let text: Result<String, usize> = table.chars(bytes).map(|(at, c)| c.ok_or(at)).collect();
             return text.map(Cow::Owned);
         }
         match self.single_byte() {
@@ -283,7 +373,7 @@ impl Charset {
         }
     }
 
-    /// Like [`decode`](Charset::decode) with `?` for every byte, or unit of several, that is not valid.
+    /// Like [`decode`](Charset::decode) with `?` for every byte, unit of several, or character that stands for nothing, that is not valid.
     pub fn decode_lossy(self, bytes: &[u8]) -> Cow<'_, str> {
         if let Ok(text) = self.decode(bytes) {
             return text;
@@ -293,6 +383,9 @@ impl Charset {
         }
         if let Some(table) = self.single_byte() {
             return Cow::Owned(bytes.iter().map(|byte| table.char_of(*byte).unwrap_or('?')).collect());
+        }
+        if let Some(table) = self.multi_byte() {
+            return Cow::Owned(table.chars(bytes).map(|(_, c)| c.unwrap_or('?')).collect());
         }
         let mut text = String::with_capacity(bytes.len());
         for chunk in bytes.utf8_chunks() {

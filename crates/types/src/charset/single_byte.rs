@@ -73,6 +73,7 @@ macro_rules! tables {
 }
 
 tables! {
+    ARMSCII8 "armscii8"
     ASCII "ascii"
     CP1250 "cp1250"
     CP1251 "cp1251"

@@ -33,17 +33,85 @@ fn there_and_back() {
     }
 }
 
-/// Every byte of a single-byte character set that stands for a character is that character's.
+/// Every byte of a single-byte character set that stands for a character is that character's, but where armscii8 has some of ASCII again.
 #[test]
 fn single_bytes_are_told_apart() {
     for (charset, table) in Charset::ALL.into_iter().filter_map(|charset| Some((charset, charset.single_byte()?))) {
         for byte in 0..=u8::MAX {
             match table.char_of(byte) {
+                Some(c) if c.is_ascii() && charset == Charset::Armscii8 => assert_eq!(table.byte_of(c), Some(c as u8)),
                 Some(c) => assert_eq!(table.byte_of(c), Some(byte), "{charset:?}"),
                 None => assert_eq!(charset.decode(&[b'a', byte]), Err(1), "{charset:?}"),
             }
         }
     }
+}
+
+/// FNV-1a over length and bytes of each, as tools/record_multi_byte.py computes it.
+fn checksum(strings: impl Iterator<Item = Vec<u8>>) -> String {
+    let mut hash = 0xCBF2_9CE4_8422_2325u64;
+    for string in strings {
+        for byte in std::iter::once(string.len() as u8).chain(string) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+/// The bytes and the weight strings of every character of the character sets of several bytes are the recorded ones.
+#[test]
+fn several_bytes_are_mysqls() {
+    let mut count = 0;
+    for line in include_str!("tables/checksums.txt").lines() {
+        let (name, recorded) = line.split_once(' ').unwrap();
+        let collation = crate::Collation::by_name(name);
+        let charset = collation.map_or_else(|| Charset::by_name(name).unwrap(), |collation| collation.charset);
+        let texts = (0..=u32::from(char::MAX)).filter_map(char::from_u32).filter(|c| charset.can_encode(*c)).map(String::from);
+        let found = match collation {
+            Some(collation) => checksum(texts.map(|text| collation.weight_string(text.as_bytes()))),
+            None => checksum(texts.map(|text| charset.encode(&text).into_owned())),
+        };
+        assert_eq!(found, recorded, "{name}");
+        count += 1;
+    }
+    assert_eq!(count, 9 + 19);
+}
+
+/// Whatever stands for a character is read as it, and all else is found where it is.
+#[test]
+fn several_bytes_come_back() {
+    for charset in Charset::ALL.into_iter().filter(|charset| charset.multi_byte().is_some()) {
+        for c in (0..=u32::from(char::MAX)).filter_map(char::from_u32).filter(|c| charset.can_encode(*c)) {
+            let bytes = charset.encode(c.encode_utf8(&mut [0; 4])).into_owned();
+            assert_eq!(charset.decode(&bytes).as_deref(), Ok(&*c.to_string()), "{charset:?}");
+            assert!(bytes.len() <= charset.max_bytes() && charset.is_well_formed(&bytes));
+            if c > '\x7F' {
+                assert!(charset.char_len(&[&bytes[..], b"a"].concat()) == bytes.len() && charset.can_encode(c), "{charset:?}");
+            }
+        }
+        for lead in 0x80..=u8::MAX {
+            for trail in 0..=u8::MAX {
+                let bytes = [b'a', lead, trail];
+                match charset.decode(&bytes) {
+                    Ok(text) => assert_eq!(charset.decode_lossy(&bytes), text),
+                    Err(at) => assert!((1..3).contains(&at), "{charset:?} {bytes:X?}"),
+                }
+            }
+        }
+    }
+}
+
+/// Answers of MySQL: what bytes are, and that what stands for nothing is one question mark, what is none of its bytes one each.
+#[test]
+fn bytes_that_are_no_text() {
+    assert_eq!(Charset::Gbk.decode(b"a\xB0\xA1").as_deref(), Ok("a啊"));
+    assert_eq!(Charset::Gbk.decode(b"a\xFE\xFE"), Err(1));
+    assert_eq!(Charset::Gbk.decode_lossy(b"a\xFE\xFEb"), "a?b");
+    assert_eq!(Charset::Gbk.decode_lossy(b"a\xFF\xFFb"), "a??b");
+    assert!(Charset::Gbk.is_well_formed(b"a\xFE\xFEb") && !Charset::Gbk.is_well_formed(b"a\xFE"));
+    assert_eq!((Charset::Gbk.char_len(b"\x95\x5C'"), Charset::Gbk.char_len(b"\x95'"), Charset::Gbk.char_len(b"'")), (2, 1, 1));
+    assert_eq!((Charset::Sjis.char_len(b"\xB1\x5C"), Charset::Sjis.char_len(b"\x95\x5C")), (1, 2));
+    assert_eq!(Charset::Gb18030.char_len(b"\x81\x30\x81\x30"), 4);
 }
 
 /// Bytes that MySQL gives.
@@ -57,6 +125,10 @@ fn recorded_bytes() {
         (Charset::Koi8r, "aя😀", &b"a\xD1?"[..]),
         (Charset::Cp1251, "Привет", &b"\xCF\xF0\xE8\xE2\xE5\xF2"[..]),
         (Charset::Latin1, "€é", &b"\x80\xE9"[..]),
+        (Charset::Gbk, "a啊é中", &b"a\xB0\xA1\xA8\xA6\xD6\xD0"[..]),
+        (Charset::Gb18030, "€é😀", &b"\xA2\xE3\xA8\xA6\x94\x39\xFC\x36"[..]),
+        (Charset::Ujis, "ｱ亜丂", &b"\x8E\xB1\xB0\xA1\x8F\xB0\xA1"[..]),
+        (Charset::Cp932, "ｱ表①é", &b"\xB1\x95\x5C\x87\x40?"[..]),
     ] {
         assert_eq!(*charset.encode(text), *bytes, "{charset:?}");
     }

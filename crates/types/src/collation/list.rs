@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use super::codes::{BIG5_CHINESE, CODES, EUCKR_KOREAN, FOLDED, GB18030_CHINESE, GB2312_CHINESE, GBK_CHINESE};
 use super::unicode::{
     ESPERANTO, ESTONIAN, GENERAL, GERMAN2, HUNGARIAN, ICELANDIC, LATVIAN, PERSIAN, POLISH, ROMAN, ROMANIAN, SECONDARY_0900, SINHALA, SLOVENIAN, SPANISH, SWEDISH,
     TERTIARY_0900, TURKISH, UCA_0400, UCA_0520, UCA_0900, UnicodeWeights, VIETNAMESE,
@@ -37,9 +38,13 @@ static ACCENTS: [&LazyLock<UnicodeWeights>; 2] = [&UCA_0900, &SECONDARY_0900];
 static ACCENTS_AND_CASE: [&LazyLock<UnicodeWeights>; 3] = [&UCA_0900, &SECONDARY_0900, &TERTIARY_0900];
 
 /// Every collation, by name.
-pub(super) static ALL: [Collation; 166] = [
+pub(super) static ALL: [Collation; 187] = [
+    collation(64, "armscii8_bin", Charset::Armscii8, true, false, IDENTITY),
+    collation(32, "armscii8_general_ci", Charset::Armscii8, true, true, weights!("armscii8_general_ci")),
     collation(65, "ascii_bin", Charset::Ascii, true, false, IDENTITY),
     collation(11, "ascii_general_ci", Charset::Ascii, true, true, weights!("ascii_general_ci")),
+    collation(84, "big5_bin", Charset::Big5, true, false, Rule::Codes(&CODES)),
+    collation(1, "big5_chinese_ci", Charset::Big5, true, true, Rule::Codes(&BIG5_CHINESE)),
     collation(63, "binary", Charset::Binary, false, true, Rule::Bytes),
     collation(66, "cp1250_bin", Charset::Cp1250, true, false, IDENTITY),
     collation(44, "cp1250_croatian_ci", Charset::Cp1250, true, false, weights!("cp1250_croatian_ci")),
@@ -61,8 +66,21 @@ pub(super) static ALL: [Collation; 166] = [
     collation(40, "cp852_general_ci", Charset::Cp852, true, true, weights!("cp852_general_ci")),
     collation(68, "cp866_bin", Charset::Cp866, true, false, IDENTITY),
     collation(36, "cp866_general_ci", Charset::Cp866, true, true, weights!("cp866_general_ci")),
+    collation(96, "cp932_bin", Charset::Cp932, true, false, Rule::Codes(&CODES)),
+    collation(95, "cp932_japanese_ci", Charset::Cp932, true, true, Rule::Codes(&FOLDED)),
     collation(69, "dec8_bin", Charset::Dec8, true, false, IDENTITY),
     collation(3, "dec8_swedish_ci", Charset::Dec8, true, true, weights!("dec8_swedish_ci")),
+    collation(98, "eucjpms_bin", Charset::Eucjpms, true, false, Rule::Codes(&CODES)),
+    collation(97, "eucjpms_japanese_ci", Charset::Eucjpms, true, true, Rule::Codes(&FOLDED)),
+    collation(85, "euckr_bin", Charset::Euckr, true, false, Rule::Codes(&CODES)),
+    collation(19, "euckr_korean_ci", Charset::Euckr, true, true, Rule::Codes(&EUCKR_KOREAN)),
+    collation(249, "gb18030_bin", Charset::Gb18030, true, false, Rule::Codes(&CODES)),
+    collation(248, "gb18030_chinese_ci", Charset::Gb18030, true, true, Rule::Codes(&GB18030_CHINESE)),
+    collation(250, "gb18030_unicode_520_ci", Charset::Gb18030, true, false, Rule::Unicode(&UCA_0520)),
+    collation(86, "gb2312_bin", Charset::Gb2312, true, false, Rule::Codes(&CODES)),
+    collation(24, "gb2312_chinese_ci", Charset::Gb2312, true, true, Rule::Codes(&GB2312_CHINESE)),
+    collation(87, "gbk_bin", Charset::Gbk, true, false, Rule::Codes(&CODES)),
+    collation(28, "gbk_chinese_ci", Charset::Gbk, true, true, Rule::Codes(&GBK_CHINESE)),
     collation(93, "geostd8_bin", Charset::Geostd8, true, false, IDENTITY),
     collation(92, "geostd8_general_ci", Charset::Geostd8, true, true, weights!("geostd8_general_ci")),
     collation(70, "greek_bin", Charset::Greek, true, false, IDENTITY),
@@ -98,6 +116,8 @@ pub(super) static ALL: [Collation; 166] = [
     collation(38, "macce_general_ci", Charset::Macce, true, true, weights!("macce_general_ci")),
     collation(53, "macroman_bin", Charset::Macroman, true, false, IDENTITY),
     collation(39, "macroman_general_ci", Charset::Macroman, true, true, weights!("macroman_general_ci")),
+    collation(88, "sjis_bin", Charset::Sjis, true, false, Rule::Codes(&CODES)),
+    collation(13, "sjis_japanese_ci", Charset::Sjis, true, true, Rule::Codes(&FOLDED)),
     collation(90, "ucs2_bin", Charset::Ucs2, true, false, Rule::CodePoints),
     collation(145, "ucs2_esperanto_ci", Charset::Ucs2, true, false, Rule::Unicode(&ESPERANTO)),
     collation(134, "ucs2_estonian_ci", Charset::Ucs2, true, false, Rule::Unicode(&ESTONIAN)),
@@ -118,6 +138,8 @@ pub(super) static ALL: [Collation; 166] = [
     collation(150, "ucs2_unicode_520_ci", Charset::Ucs2, true, false, Rule::Unicode(&UCA_0520)),
     collation(128, "ucs2_unicode_ci", Charset::Ucs2, true, false, Rule::Unicode(&UCA_0400)),
     collation(151, "ucs2_vietnamese_ci", Charset::Ucs2, true, false, Rule::Unicode(&VIETNAMESE)),
+    collation(91, "ujis_bin", Charset::Ujis, true, false, Rule::Codes(&CODES)),
+    collation(12, "ujis_japanese_ci", Charset::Ujis, true, true, Rule::Codes(&FOLDED)),
     collation(55, "utf16_bin", Charset::Utf16, true, false, Rule::CodePoints),
     collation(118, "utf16_esperanto_ci", Charset::Utf16, true, false, Rule::Unicode(&ESPERANTO)),
     collation(107, "utf16_estonian_ci", Charset::Utf16, true, false, Rule::Unicode(&ESTONIAN)),

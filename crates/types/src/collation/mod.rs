@@ -1,6 +1,7 @@
 //! Collations: how text compares, sorts, hashes and matches LIKE.  Weights are MySQL's, recorded from it
-//! (`tools/record_collations.py`); see README.md for the sort key's bytes.
+//! (`tools/record_collations.py`, `tools/record_multi_byte.py`); see README.md for the sort key's bytes.
 
+mod codes;
 mod like;
 mod list;
 mod unicode;
@@ -12,7 +13,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
 use crate::Charset;
-use crate::charset::SingleByte;
+use crate::charset::{MultiByte, SingleByte};
+use codes::{CodeWeights, WeightBytes};
 use list::{ALL, BINARY, UTF8MB4_0900_AI_CI};
 use unicode::{UnicodeWeights, Units};
 
@@ -43,6 +45,8 @@ enum Rule {
     CodePoints,
     /// One weight for each byte of a character set of single bytes.
     SingleByte(&'static [u8; 256]),
+    /// Bytes for each character of a character set of several bytes that is none of Unicode's.
+    Codes(&'static LazyLock<CodeWeights>),
     Unicode(&'static LazyLock<UnicodeWeights>),
     /// All primary weights, then all of the next level, and so on.
     Levels(&'static [&'static LazyLock<UnicodeWeights>]),
@@ -120,7 +124,7 @@ impl Collation {
     /// Three-way comparison under the collation.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (a, b) = match self.rule {
-            Rule::SingleByte(_) | Rule::Unicode(_) | Rule::Levels(_) => without_common_prefix(a, b),
+            Rule::SingleByte(_) | Rule::Codes(_) | Rule::Unicode(_) | Rule::Levels(_) => without_common_prefix(a, b),
             _ => (a, b),
         };
         match self.rule {
@@ -135,23 +139,9 @@ impl Collation {
                 }
             }
             Rule::SingleByte(weights) => {
-                let (mut x, mut y) = (self.single_bytes(a), self.single_bytes(b));
-                loop {
-                    match (x.next(), y.next()) {
-                        (Some(c), Some(d)) => match weights[usize::from(c)].cmp(&weights[usize::from(d)]) {
-                            Ordering::Equal => {}
-                            unequal => return unequal,
-                        },
-                        (None, None) => return Ordering::Equal,
-                        (Some(c), None) => {
-                            return std::iter::once(c).chain(x).map(|c| weights[usize::from(c)].cmp(&weights[0x20])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
-                        }
-                        (None, Some(d)) => {
-                            return std::iter::once(d).chain(y).map(|d| weights[0x20].cmp(&weights[usize::from(d)])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
-                        }
-                    }
-                }
+                compare_padded(self.single_byte_weights(weights, a), self.single_byte_weights(weights, b), weights[0x20])
             }
+            Rule::Codes(weights) => compare_padded(self.code_weights(weights, a), self.code_weights(weights, b), weights.ascii(b' ')),
             Rule::Unicode(weights) => compare_unicode(weights, a, b),
             Rule::Levels(levels) => levels.iter().map(|weights| compare_unicode(weights, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal),
         }
@@ -169,7 +159,8 @@ impl Collation {
             Rule::Bytes => binary_key(text, out),
             Rule::CodePoints if !self.pad_space => binary_key(text, out),
             Rule::CodePoints => padded_key(text.iter().copied(), b' ', out),
-            Rule::SingleByte(weights) => padded_key(self.single_bytes(text).map(|c| weights[usize::from(c)]), weights[0x20], out),
+            Rule::SingleByte(weights) => padded_key(self.single_byte_weights(weights, text), weights[0x20], out),
+            Rule::Codes(weights) => padded_key(self.code_weights(weights, text), weights.ascii(b' '), out),
             Rule::Unicode(weights) => unicode_key(weights, text, out),
             Rule::Levels(levels) => levels.iter().for_each(|weights| unicode_key(weights, text, out)),
         }
@@ -183,6 +174,7 @@ impl Collation {
             Rule::CodePoints if !self.pad_space => key_len(key, plain),
             Rule::CodePoints => padded_key_len(key, b' '),
             Rule::SingleByte(weights) => padded_key_len(key, weights[0x20]),
+            Rule::Codes(weights) => padded_key_len(key, weights.ascii(b' ')),
             Rule::Unicode(weights) => unicode_key_len(weights, key),
             Rule::Levels(levels) => levels.iter().fold(0, |at, weights| at + unicode_key_len(weights, &key[at..])),
         }
@@ -234,7 +226,8 @@ impl Collation {
                 let unused = if matches!(self.charset, Charset::Utf8mb3 | Charset::Ucs2) { 2 } else { 1 };
                 chars(text).flat_map(|c| c.to_be_bytes().into_iter().skip(unused)).collect()
             }
-            Rule::SingleByte(weights) => self.single_bytes(text).map(|c| weights[usize::from(c)]).collect(),
+            Rule::SingleByte(weights) => self.single_byte_weights(weights, text).collect(),
+            Rule::Codes(weights) => weights.weight_string(self.table(), text),
             Rule::Unicode(weights) => unicode_weight_string(weights, text),
             Rule::Levels(levels) => levels.iter().map(|weights| unicode_weight_string(weights, text)).collect::<Vec<_>>().join(&[0, 0][..]),
         }
@@ -252,6 +245,7 @@ impl Collation {
             _ if !text.is_ascii() || !pattern.is_ascii() => like::matches(self, text, pattern, escape),
             Rule::CodePoints => like::matches_ascii(text, pattern, escape_byte, |byte| byte),
             Rule::SingleByte(weights) => like::matches_ascii(text, pattern, escape_byte, |byte| weights[usize::from(byte)]),
+            Rule::Codes(weights) => like::matches_ascii(text, pattern, escape_byte, |byte| weights.ascii(byte)),
             Rule::Unicode(weights) => {
                 let ascii = weights.ascii();
                 like::matches_ascii(text, pattern, escape_byte, |byte| ascii[usize::from(byte & 0x7F)])
@@ -323,6 +317,10 @@ impl Collation {
                 (Some(a), Some(b)) => weights[usize::from(a)] == weights[usize::from(b)],
                 _ => false,
             },
+            Rule::Codes(weights) => {
+                let weight = |text: &[u8]| weights.weight(self.table(), char::from_u32(decode(text).0).unwrap_or('?'));
+                weight(a) == weight(b)
+            }
             Rule::Unicode(weights) => {
                 if let ([a], [b]) = (a, b)
                     && a.is_ascii()
@@ -341,9 +339,25 @@ impl Collation {
         SingleBytes { table: self.charset.single_byte().expect("a collation with a weight for each byte has such a character set"), rest: text }
     }
 
+    fn single_byte_weights<'a>(&self, weights: &'static [u8; 256], text: &'a [u8]) -> impl Iterator<Item = u8> + use<'a> {
+        self.single_bytes(text).map(|c| weights[usize::from(c)])
+    }
+
+    fn code_weights<'a>(&self, weights: &'a CodeWeights, text: &'a [u8]) -> WeightBytes<'a> {
+        weights.bytes(self.table(), text)
+    }
+
+    /// The character set's table.
+    fn table(&self) -> &'static MultiByte {
+        self.charset.multi_byte().expect("a collation with bytes for each character has such a character set")
+    }
+
     /// UPPER(): character by character, so a character whose upper case is several stays (`ß`).  Text of the `binary`
     /// collation is unchanged.
     pub fn upper(&self, text: &str) -> String {
+        if let Some(table) = self.charset.multi_byte().filter(|_| !text.is_ascii()) {
+            return text.chars().map(|c| table.upper(c)).collect();
+        }
         match self.charset.single_byte() {
             Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_uppercase(),
             Some(table) => text.chars().map(|c| table.upper(c)).collect(),
@@ -357,6 +371,9 @@ impl Collation {
 
     /// LOWER(), as [`upper`](Collation::upper).
     pub fn lower(&self, text: &str) -> String {
+        if let Some(table) = self.charset.multi_byte().filter(|_| !text.is_ascii()) {
+            return text.chars().map(|c| table.lower(c)).collect();
+        }
         match self.charset.single_byte() {
             Some(table) if table.has_ascii_cases && text.is_ascii() => text.to_ascii_lowercase(),
             Some(table) => text.chars().map(|c| table.lower(c)).collect(),
@@ -403,6 +420,21 @@ fn without_common_prefix<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
 /// The rest of a longer text against the spaces that PAD SPACE supplies.
 fn against_spaces(rest: &[u8], weight: impl Fn(u8) -> u8) -> Ordering {
     rest.iter().map(|byte| weight(*byte).cmp(&weight(b' '))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// Weights of one byte under PAD SPACE.
+fn compare_padded(mut a: impl Iterator<Item = u8>, mut b: impl Iterator<Item = u8>, space: u8) -> Ordering {
+    loop {
+        let order = match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (Some(v), Some(w)) => v.cmp(&w),
+            (Some(v), None) => v.cmp(&space),
+            (None, Some(w)) => space.cmp(&w),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
 }
 
 fn compare_unicode(weights: &UnicodeWeights, a: &[u8], b: &[u8]) -> Ordering {

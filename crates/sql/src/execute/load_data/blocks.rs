@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use highkey_table::{EncodedRows, PreparedRows, Table};
-use highkey_types::TextRowEncoder;
+use highkey_types::{Charset, TextRowEncoder};
 
 use super::lines::{FieldText, LineParser, end_of_line};
 use crate::parse::ast::FileFormat;
@@ -127,7 +127,7 @@ impl BlockCutter {
     fn skip_lines(&mut self, last: bool) {
         let mut start = 0;
         while self.skip > 0 {
-            match end_of_line(&self.buffer, start.max(self.searched), &self.format) {
+            match end_of_line(&self.buffer, start.max(self.searched), &self.format, Charset::Utf8mb4) {
                 Ok(end) => start = end,
                 Err(_) if last => {
                     (start, self.skip) = (self.buffer.len(), 0);
@@ -189,7 +189,7 @@ pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
         if split_up && encode(plan, &mut fields, &mut rows) {
             continue;
         }
-        let mut parser = LineParser::new(plan.format.clone(), 0);
+        let mut parser = LineParser::new(plan.format.clone(), Charset::Utf8mb4, 0);
         parser.feed(line);
         let mut texts = Vec::new();
         if parser.next_line(true, &mut texts) {

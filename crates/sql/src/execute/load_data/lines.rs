@@ -1,5 +1,7 @@
 //! Lines and fields of MySQL's text format.
 
+use highkey_types::Charset;
+
 use crate::parse::ast::FileFormat;
 use crate::session::decode::escaped;
 
@@ -14,6 +16,8 @@ pub(super) enum FieldText {
 /// Cuts a stream of bytes into lines of fields.
 pub(super) struct LineParser {
     format: FileFormat,
+    /// Of the file: what looks like a terminator or an escape within a character is none, but in a fixed format.
+    charset: Charset,
     /// Bytes of each field of a fixed format.
     widths: Vec<usize>,
     skip: u64,
@@ -34,13 +38,13 @@ enum Parse {
 }
 
 impl LineParser {
-    pub fn new(format: FileFormat, skip: u64) -> LineParser {
-        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0, unterminated: false }
+    pub fn new(format: FileFormat, charset: Charset, skip: u64) -> LineParser {
+        LineParser { format, charset, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0, unterminated: false }
     }
 
     /// For a fixed format (`FileFormat::is_fixed`) with fields of so many bytes.
-    pub fn fixed(format: FileFormat, widths: Vec<usize>, skip: u64) -> LineParser {
-        LineParser { widths, ..LineParser::new(format, skip) }
+    pub fn fixed(format: FileFormat, charset: Charset, widths: Vec<usize>, skip: u64) -> LineParser {
+        LineParser { widths, ..LineParser::new(format, charset, skip) }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -81,7 +85,7 @@ impl LineParser {
                 return false;
             }
             if self.skip > 0 && !self.format.line_terminator.is_empty() {
-                match end_of_line(&self.buffer, self.at, &self.format) {
+                match end_of_line(&self.buffer, self.at, &self.format, self.charset) {
                     Ok(end) => self.at = end,
                     Err(_) if last => self.at = self.buffer.len(),
                     Err(_) => return false,
@@ -263,14 +267,16 @@ impl LineParser {
                             }
                         }
                     }
-                    text.push(b);
-                    at += 1;
+                    let Some(length) = self.char_len(at, last) else { return Parse::Incomplete };
+                    text.extend_from_slice(&bytes[at..at + length]);
+                    at += length;
                     continue;
                 }
                 match self.starts_terminator(b) {
                     false => {
-                        text.push(b);
-                        at += 1;
+                        let Some(length) = self.char_len(at, last) else { return Parse::Incomplete };
+                        text.extend_from_slice(&bytes[at..at + length]);
+                        at += length;
                     }
                     true => match self.ends_at(at, last) {
                         None => return Parse::Incomplete,
@@ -297,6 +303,15 @@ impl LineParser {
                 return Parse::Line(at, terminated);
             }
         }
+    }
+
+    /// Bytes of the character at `at`, of which none but the first means anything. `None`: not known yet.
+    fn char_len(&self, at: usize, last: bool) -> Option<usize> {
+        let rest = &self.buffer[at..];
+        if !self.charset.hides_ascii(rest[0]) {
+            return Some(1);
+        }
+        (last || rest.len() >= self.charset.max_bytes()).then(|| self.charset.char_len(rest))
     }
 
     fn starts_terminator(&self, b: u8) -> bool {
@@ -351,15 +366,21 @@ impl LineParser {
     }
 }
 
-/// Where a line that IGNORE leaves out ends, behind its terminator: only escapes are understood in it. `from`: no byte before it is of interest. Err:
-/// not in these bytes, and from where on to look when more have come.
-pub(super) fn end_of_line(bytes: &[u8], from: usize, format: &FileFormat) -> Result<usize, usize> {
+/// Where a line that IGNORE leaves out ends, behind its terminator: only escapes are understood in it. `from`: no byte before it is of interest, and it
+/// is the first of a character. Err: not in these bytes, and from where on to look when more have come.
+pub(super) fn end_of_line(bytes: &[u8], from: usize, format: &FileFormat, charset: Charset) -> Result<usize, usize> {
     let terminator = &format.line_terminator;
     let escape = format.escaped_by.first().copied();
     let first = terminator[0];
     let mut at = from;
     loop {
-        let Some(found) = memchr::memchr2(escape.unwrap_or(first), first, &bytes[at..]) else { return Err(bytes.len()) };
+        let Some(found) = memchr::memchr2(escape.unwrap_or(first), first, &bytes[at..]) else {
+            return Err(if charset.hides_ascii(u8::MAX) { at } else { bytes.len() });
+        };
+        if let Some(hiding) = bytes[at..at + found].iter().position(|byte| charset.hides_ascii(*byte)) {
+            at += hiding + charset.char_len(&bytes[at + hiding..]);
+            continue;
+        }
         at += found;
         if Some(bytes[at]) == escape {
             if at + 2 > bytes.len() {
@@ -388,7 +409,7 @@ mod tests {
     use super::*;
 
     fn parse(format: FileFormat, skip: u64, text: &[u8]) -> Vec<Vec<Option<String>>> {
-        lines_of(LineParser::new(format, skip), text)
+        lines_of(LineParser::new(format, Charset::Utf8mb4, skip), text)
     }
 
     fn lines_of(mut parser: LineParser, text: &[u8]) -> Vec<Vec<Option<String>>> {
@@ -468,9 +489,27 @@ mod tests {
         assert_eq!(parse(format, 0, b"\"\\N\",\\N\\N,\\N,N\n"), [row(&[None, Some("NN"), None, Some("N")])]);
     }
 
+    /// The second byte of 表 is a backslash in cp932, of another character the terminator.
+    #[test]
+    fn second_bytes_mean_nothing() {
+        let format = FileFormat { field_terminator: b"|".to_vec(), ..FileFormat::default() };
+        for size in 1..8 {
+            let mut parser = LineParser::new(format.clone(), Charset::Cp932, 1);
+            let (mut fields, mut lines) = (Vec::new(), Vec::new());
+            for chunk in b"h\x95\x5C\n1\x95\x5C|\x83\x7C\\|a\n\x95\n".chunks(size).chain([&b""[..]]) {
+                parser.feed(chunk);
+                while parser.next_line(chunk.is_empty(), &mut fields) {
+                    lines.push(std::mem::take(&mut fields));
+                }
+            }
+            let text = |bytes: &[u8]| FieldText::Text(bytes.to_vec());
+            assert_eq!(lines, [vec![text(b"1\x95\x5C"), text(b"\x83\x7C|a")], vec![text(b"\x95")]], "{size}");
+        }
+    }
+
     #[test]
     fn fields_too_many_are_none_at_the_end_of_the_file() {
-        let mut parser = LineParser::new(FileFormat { field_terminator: b",".to_vec(), ..FileFormat::default() }, 0);
+        let mut parser = LineParser::new(FileFormat { field_terminator: b",".to_vec(), ..FileFormat::default() }, Charset::Utf8mb4, 0);
         parser.feed(b"1,2,3\n1,2,3");
         let mut fields = Vec::new();
         for count in [3, 2] {
@@ -489,7 +528,7 @@ mod tests {
     #[test]
     fn fixed_fields() {
         let format = |line: &str| FileFormat { field_terminator: Vec::new(), line_terminator: line.into(), ..FileFormat::default() };
-        let read = |line, skip, text: &[u8]| lines_of(LineParser::fixed(format(line), vec![3, 2], skip), text);
+        let read = |line, skip, text: &[u8]| lines_of(LineParser::fixed(format(line), Charset::Utf8mb4, vec![3, 2], skip), text);
         assert_eq!(
             read("\n", 0, b"1  ab\n2\n3  a\\tmore\n\n4  \\N5\n5  ab"),
             [

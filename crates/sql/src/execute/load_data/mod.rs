@@ -206,7 +206,7 @@ impl Session {
             self.begin_bulk(&mut inserter)?;
         }
         match block_plan(bound, charset, &inserter).filter(|_| !inserter.by_row) {
-            Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
+            Some(plan) if is_plain(&bound.format) && !charset.hides_ascii(u8::MAX) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
             plan => self.load_lines(bound, charset, source, &mut inserter, plan).await?,
         }
         self.state.check_strict()?;
@@ -313,9 +313,9 @@ impl Session {
     ) -> Result<(), Failure> {
         let mut parser = if bound.format.is_fixed() {
             let widths = columns_of(bound).map(|c| inserter.target.columns()[c].ty.fixed_width() as usize).collect();
-            LineParser::fixed(bound.format.clone(), widths, bound.ignore_lines)
+            LineParser::fixed(bound.format.clone(), charset, widths, bound.ignore_lines)
         } else {
-            LineParser::new(bound.format.clone(), bound.ignore_lines)
+            LineParser::new(bound.format.clone(), charset, bound.ignore_lines)
         };
         let mut rows = EncodedRows::new();
         let mut fields = Vec::new();

@@ -41,8 +41,14 @@ impl StringForm {
                 append_text(text, file, *charset, out)?.characters <= *limit
             }
             StringForm::Text { limit, charset } => {
+                let start = out.len();
                 let length = append_text(text, file, *charset, out)?;
-                let bytes = if charset.max_bytes() == 1 && *charset != Charset::Binary { length.characters } else { length.bytes };
+                let bytes = match charset.max_bytes() {
+                    _ if *charset == Charset::Binary => length.bytes,
+                    1 => length.characters,
+                    _ if charset.is_recoded() => charset.encoded_len(std::str::from_utf8(&out[start..]).ok()?),
+                    _ => length.bytes,
+                };
                 bytes as u64 <= *limit
             }
             StringForm::Bytes { limit } => {

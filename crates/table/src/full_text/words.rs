@@ -116,7 +116,8 @@ impl Stopwords {
         match self {
             Stopwords::None => false,
             Stopwords::Default => word.len() <= STOPWORD_BYTES_MAX && STOPWORDS.iter().any(|stopword| stopword.eq_ignore_ascii_case(word)),
-            Stopwords::Listed(list) => list.keys.contains(&word_key(list.collation, word)),
+            // As InnoDB: what has been made lower case is compared, whatever the case of the list.
+            Stopwords::Listed(list) => list.keys.contains(&word_key(list.collation, &word.to_lowercase())),
         }
     }
 
@@ -238,6 +239,9 @@ mod tests {
         assert!(rules.holds("京都") && rules.holds("de") && !rules.holds("東京") && !rules.holds("ax"));
         let rules = WordRules { stopwords: Stopwords::Listed(list), ..WordRules::default() };
         assert!(rules.holds("the") && rules.holds("東京都"));
+        let exact = StopwordList::new(Collation::by_name("utf8mb4_bin").unwrap(), vec!["blue".into(), "Green".into()]);
+        let rules = WordRules { stopwords: Stopwords::Listed(exact), ..WordRules::default() };
+        assert!(!rules.holds("blue") && !rules.holds("BLUE") && rules.holds("green") && rules.holds("Green"));
     }
 
     #[test]

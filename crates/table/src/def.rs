@@ -1,10 +1,12 @@
 //! Definitions: what a table is, as the catalog keeps it and as DDL asks for it.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use highkey_storage::IndexId;
 use highkey_types::{Collation, ColumnType, Str, Value};
 
+use crate::full_text::WordRules;
 use crate::grants::Grants;
 use crate::partition::{PartitionDef, Partitioning};
 use crate::trigger::TriggerDef;
@@ -220,6 +222,8 @@ pub struct IndexDef {
     /// Made for a foreign key by itself: it goes when another index can take its place.
     pub generated: bool,
     pub comment: Str,
+    /// What a FULLTEXT index was made with; the usual ones of others.
+    pub words: Arc<WordRules>,
 }
 
 impl IndexDef {
@@ -309,6 +313,8 @@ pub struct IndexSpec {
     /// Wanted for a foreign key alone: not made if another index can take its place.
     pub generated: bool,
     pub comment: Str,
+    /// What a FULLTEXT index is made with.
+    pub words: Arc<WordRules>,
 }
 
 impl IndexSpec {
@@ -320,6 +326,7 @@ impl IndexSpec {
             invisible: false,
             generated: false,
             comment: "".into(),
+            words: WordRules::usual(),
         }
     }
 
@@ -343,6 +350,7 @@ impl IndexSpec {
             invisible: def.invisible,
             generated: def.generated,
             comment: def.comment.clone(),
+            words: def.words.clone(),
         }
     }
 }

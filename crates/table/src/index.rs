@@ -1,9 +1,10 @@
 //! Rows and index entries as bytes: see README.md, "Rows and index entries".
 
 use highkey_storage::IndexId;
-use highkey_types::{Collation, KeyPart, RowLayout, Value, encode_key_part, encode_key_part_of_row};
+use highkey_types::{KeyPart, RowLayout, Value, encode_key_part, encode_key_part_of_row};
 
 use crate::def::{IndexKind, TableDef};
+use crate::full_text::IndexedWords;
 
 /// First byte of an entry's value: the clustered key is the end of the entry's key; its length follows, two bytes.
 const KEY_AT_END: u8 = 0;
@@ -18,8 +19,8 @@ pub(crate) struct IndexCodec {
     pub(crate) columns: Vec<usize>,
     /// None in an index of words.
     pub(crate) parts: Vec<KeyPart>,
-    /// Of an index of words: the collation that tells them apart.
-    pub(crate) words: Option<&'static Collation>,
+    /// Of an index of words: what they are.
+    pub(crate) words: Option<IndexedWords>,
 }
 
 impl IndexCodec {
@@ -40,7 +41,7 @@ impl IndexCodec {
             kind: index.kind,
             columns: index.parts.iter().map(|p| p.column).collect(),
             parts: parts.collect(),
-            words: index.parts.first().filter(|_| of_words).map(|part| def.columns[part.column].ty.collation),
+            words: index.parts.first().filter(|_| of_words).map(|part| IndexedWords { collation: def.columns[part.column].ty.collation, rules: index.words.clone() }),
         }
     }
 

@@ -67,7 +67,7 @@ pub use def::{
 };
 pub use event::{EventDef, EventSchedule, EventStatus};
 pub use foreign::Generator;
-pub use full_text::{STOPWORDS, WORD_CHARS_MAX, WordRows, has_length_of_word, is_indexed_word, word_key, words};
+pub use full_text::{STOPWORDS, StopwordList, Stopwords, WordParser, WordRows, WordRules, Words, is_of_word, word_key};
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, DiskUsage, FileUsage, FutureWait, IndexId, Interrupt, IoSum, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,

@@ -112,3 +112,69 @@ fn an_index_that_comes_later_has_the_words_of_all_rows() {
     assert_eq!(ids(&db, &table, "common").len(), 500);
     check(&db);
 }
+
+#[test]
+fn what_an_index_was_made_with_survives_a_reopen() {
+    let disk = disk(11);
+    let db = open(&disk);
+    create_schema(&db, "s").unwrap();
+    let rules = |parser, stopwords| Arc::new(WordRules { parser, stopwords });
+    let list = StopwordList::new(Collation::by_name("utf8mb4_bin").unwrap(), vec!["apple".into(), "東".into()]);
+    let spec = |name, parser, stopwords| IndexSpec { words: rules(parser, stopwords), ..IndexSpec::new(IndexKind::FullText, Some(name), &[1]) };
+    let pairs = spec("pairs", WordParser::Ngram { chars: 2 }, Stopwords::Listed(list.clone()));
+    let short = spec("short", WordParser::Runs { chars_min: 1, chars_max: 10 }, Stopwords::None);
+    let specs = vec![IndexSpec::primary(&[0]), pairs.clone(), short.clone(), IndexSpec::new(IndexKind::FullText, Some("usual"), &[1])];
+    let created = create(&db, "t", vec![int("id").not_null(), varchar("v", 200)], specs);
+    fill(&db, &created, vec![vec![i(1), t("東京 the a")], vec![i(2), t("京都 apple")]]);
+    db.shutdown().unwrap();
+    drop((created, db));
+    let db = open(&disk);
+    let table = common::table(&db, "t");
+    let made_with: Vec<_> = table.indexes()[1..].iter().map(|index| index.words.clone()).collect();
+    assert_eq!(made_with, [pairs.words, short.words, WordRules::usual()]);
+    fill(&db, &table, vec![vec![i(3), t("the apple 京都府 東京")]]);
+    let holders = |index: &str, word: &str| {
+        let snapshot = db.begin(Isolation::ReadCommitted).snapshot();
+        let index = table.def().index(index).unwrap();
+        table.rows_with_word(&snapshot, index, &word_key(Collation::utf8mb4(), word), false, usize::MAX, &|| false).unwrap().entries
+    };
+    let counts = |word: &str| ["pairs", "short", "usual"].map(|index| holders(index, word));
+    assert_eq!(counts("京都"), [2, 1, 0]);
+    assert_eq!(counts("東京"), [0, 2, 0]);
+    assert_eq!(counts("the"), [0, 2, 0]);
+    assert_eq!(counts("pp"), [2, 0, 0]);
+    assert_eq!(counts("apple"), [0, 2, 2]);
+    assert_eq!(counts("a"), [0, 1, 0]);
+    check(&db);
+}
+
+/// In one load: the words of the others go, also where they are the same, and in the order of the keys or not, in memory or in files.
+#[test]
+fn of_rows_with_one_key_the_words_of_the_one_that_stays_are_there() {
+    let text = |id: i64, chunk: i64| format!("{} chunk{chunk} only{chunk}x{id} both{}", "filler words ".repeat(12), id % 7);
+    let rows = |chunk: i64, ids: std::ops::Range<i64>| ids.map(|id| note(id, &text(id, chunk), &text(id, chunk))).collect::<Vec<_>>();
+    for (mode, first, second) in [(OnDuplicate::Replace, 1500, 3000), (OnDuplicate::Ignore, 3000, 1500)] {
+        for memory in [64 << 20, 1 << 16] {
+            let db = database();
+            let table = notes(&db);
+            block_on(async {
+                let mut txn = db.begin(Isolation::RepeatableRead);
+                assert!(txn.open(&table).await.unwrap());
+                let mut bulk = table.bulk_insert(&mut txn, mode, memory).unwrap();
+                for chunk in [rows(1, 0..3000), rows(2, 1500..4500)] {
+                    let mut encoded = EncodedRows::new();
+                    chunk.iter().for_each(|row| encoded.push_with(|out| table.layout().encode(row, out)));
+                    bulk.add(&mut txn, table.prepare_rows(encoded)).await.unwrap();
+                }
+                bulk.finish(&mut txn).await.unwrap();
+                txn.commit().await.unwrap();
+            });
+            assert_eq!((ids(&db, &table, "chunk1").len(), ids(&db, &table, "chunk2").len()), (first, second), "{mode:?}, {memory}");
+            assert_eq!(ids(&db, &table, "filler").len(), 4500);
+            let stays = if mode == OnDuplicate::Replace { 2 } else { 1 };
+            assert_eq!(ids(&db, &table, &format!("only{stays}x2000")), [2000]);
+            assert!(ids(&db, &table, &format!("only{}x2000", 3 - stays)).is_empty());
+            check(&db);
+        }
+    }
+}

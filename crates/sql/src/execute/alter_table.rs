@@ -667,7 +667,7 @@ impl Draft {
             return Err(errors::innodb_ft_limit());
         }
         for key in &self.new_keys {
-            let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
+            let resolved = table_spec::index(key, &mut spec.columns, &explicit_null, cx)?;
             table_spec::add_index(&mut spec, resolved, cx)?;
         }
         if let Some(by) = &self.partition_by {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec};
+use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec, WordParser};
 use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 
 use super::inserter::Inserter;
@@ -52,6 +52,9 @@ impl Session {
             table_spec::check_table_name(&name)?;
             let mut spec = TableSpec::like(source.def(), &schema, &name);
             spec.foreign_keys.clear();
+            for index in spec.indexes.iter_mut().filter(|index| index.kind == IndexKind::FullText) {
+                index.words = self.state.new_word_rules(matches!(index.words.parser, WordParser::Ngram { .. }))?;
+            }
             name_checks(&mut spec);
             if create.temporary && spec.partitioning.is_some() {
                 return Err(errors::partition_no_temporary().into());

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, ColumnDef, DdlContext, IndexKind, Others, SchemaDef, Table, TableName};
+use highkey_table::{AlterPlan, ColumnDef, DdlContext, IndexKind, Others, SchemaDef, Table, TableName, WordRules};
 use highkey_types::{Collation, MySqlError, Str, TypeKind, Value, errors};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
@@ -201,7 +201,7 @@ impl Session {
         self.check_base_table(&schema, &name)?;
         let table = self.state.base_table(&schema, &name)?;
         let mut columns = table.def().columns.clone();
-        let index = table_spec::index(&create.index, &mut columns, &[])?;
+        let index = table_spec::index(&create.index, &mut columns, &[], &mut self.state)?;
         if index.kind == IndexKind::Primary {
             return Err(error::wrong_name_for_index("PRIMARY").into());
         }
@@ -327,6 +327,10 @@ impl DefinitionChecks for SessionState {
             return Err(invalid());
         }
         store_exactly(self, value, column).map_err(|_| invalid())
+    }
+
+    fn word_rules(&mut self, ngram: bool) -> Result<Arc<WordRules>, MySqlError> {
+        self.new_word_rules(ngram)
     }
 
     fn add_warning(&mut self, warning: MySqlError) {

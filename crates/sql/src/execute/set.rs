@@ -129,6 +129,12 @@ impl Session {
                 return Ok(None);
             }
         }
+        if matches!(definition.name, "innodb_ft_server_stopword_table" | "innodb_ft_user_stopword_table")
+            && let Some(VarValue::Text(wanted)) = &value
+            && self.state.stopword_table(wanted).is_none()
+        {
+            return Err(error::wrong_value_for_var(definition.name, wanted).into());
+        }
         if definition.name == "sql_slave_skip_counter" && self.state.instance.global_text("gtid_mode") == "ON" {
             return Err(error::err(1858, SKIP_WITH_GTIDS).into());
         }

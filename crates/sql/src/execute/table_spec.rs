@@ -1,6 +1,8 @@
 //! From CREATE TABLE as written to what the catalog is asked for: columns, keys, checks, and all that MySQL refuses about them.
 
-use highkey_table::{CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexKind, IndexPart, IndexSpec, ReferenceAction, TableSpec};
+use std::sync::Arc;
+
+use highkey_table::{CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexKind, IndexPart, IndexSpec, ReferenceAction, TableSpec, WordRules};
 use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::collation::collation_of;
@@ -19,6 +21,8 @@ pub trait DefinitionChecks {
     fn stored_text(&self, text: &ast::ExprText) -> String;
     /// The columns that a stored expression reads.
     fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError>;
+    /// What a FULLTEXT index that is made now holds. `ngram`: WITH PARSER ngram.
+    fn word_rules(&mut self, ngram: bool) -> Result<Arc<WordRules>, MySqlError>;
     /// The client is warned of this.
     fn add_warning(&mut self, warning: MySqlError);
 }
@@ -134,7 +138,7 @@ pub fn resolve_default(default: &ast::ColumnDefault, def: &ColumnDef, cx: &mut d
 }
 
 /// Resolves an index over `columns`. Parts of a primary key make their columns NOT NULL.
-pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[String]) -> Result<IndexSpec, MySqlError> {
+pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[String], cx: &mut dyn DefinitionChecks) -> Result<IndexSpec, MySqlError> {
     let kind = match ast.kind {
         ast::IndexKind::Primary => IndexKind::Primary,
         ast::IndexKind::Unique => IndexKind::Unique,
@@ -158,7 +162,7 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
         return Err(err(3522, "A primary key index cannot be invisible"));
     }
     if kind == IndexKind::FullText {
-        return full_text_index(ast, columns);
+        return full_text_index(ast, columns, cx);
     }
     let mut parts: Vec<IndexPart> = Vec::with_capacity(ast.parts.len());
     let mut total = 0;
@@ -200,11 +204,11 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
     }
     let name = if kind == IndexKind::Primary { None } else { ast.name.as_deref().map(Str::from) };
     let comment = ast.comment.as_deref().unwrap_or("").into();
-    Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, generated: ast.generated, comment })
+    Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, generated: ast.generated, comment, words: WordRules::usual() })
 }
 
 /// A FULLTEXT index: whole columns of text under one collation, whatever length is written.
-fn full_text_index(ast: &ast::IndexDef, columns: &[ColumnDef]) -> Result<IndexSpec, MySqlError> {
+fn full_text_index(ast: &ast::IndexDef, columns: &[ColumnDef], cx: &mut dyn DefinitionChecks) -> Result<IndexSpec, MySqlError> {
     let mut parts: Vec<IndexPart> = Vec::with_capacity(ast.parts.len());
     for part in &ast.parts {
         let name = match &part.key {
@@ -232,7 +236,8 @@ fn full_text_index(ast: &ast::IndexDef, columns: &[ColumnDef]) -> Result<IndexSp
         parts.push(IndexPart::column(position));
     }
     let comment = ast.comment.as_deref().unwrap_or("").into();
-    Ok(IndexSpec { name: ast.name.as_deref().map(Str::from), kind: IndexKind::FullText, parts, invisible: ast.invisible, generated: false, comment })
+    let words = cx.word_rules(ast.ngram)?;
+    Ok(IndexSpec { name: ast.name.as_deref().map(Str::from), kind: IndexKind::FullText, parts, invisible: ast.invisible, generated: false, comment, words })
 }
 
 /// The prefix of a key part: needed for TEXT and BLOB, meaningless for what is no string, dropped when it is the whole column.
@@ -302,7 +307,7 @@ pub fn table(
         _ => 2,
     });
     for key in &keys {
-        let resolved = index(key, &mut spec.columns, &explicit_null)?;
+        let resolved = index(key, &mut spec.columns, &explicit_null, cx)?;
         add_index(&mut spec, resolved, cx)?;
     }
     for check in &checks {
@@ -328,6 +333,7 @@ fn foreign_key_index(key: &ast::ForeignKeyDef) -> ast::IndexDef {
         generated: true,
         comment: None,
         using: None,
+        ngram: false,
     }
 }
 
@@ -446,6 +452,7 @@ pub fn column_key(kind: IndexKind, column: &str) -> ast::IndexDef {
         generated: false,
         comment: None,
         using: None,
+        ngram: false,
     }
 }
 

@@ -1,14 +1,16 @@
 //! MATCH … AGAINST. See `README.md`.
 
+mod ngram;
 mod parse;
 mod rank;
+mod rules;
 mod steps;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, RowBatch, RowUse, Snapshot, Table, is_indexed_word, word_key, words};
+use highkey_table::{Direction, KeyRange, RowBatch, RowUse, Snapshot, Table, WordRules, word_key};
 use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, errors};
 use parking_lot::Mutex;
 
@@ -87,7 +89,7 @@ impl Search {
     /// The rank of a row whose columns have these values, in the order of the index.
     pub fn rank(&self, values: &[Value]) -> Result<f64, MySqlError> {
         let settled = self.settled.lock().clone().ok_or_else(|| unresolved("a full-text search that nobody has settled"))?;
-        Ok(f64::from(rank::rank(values, self.collation(), &settled.steps, &settled.searched, &settled.weights)))
+        Ok(f64::from(rank::rank(values, self.collation(), self.rules(), &settled.steps, &settled.searched, &settled.weights)))
     }
 
     /// The primary keys, or the row id, as literals, of rows among which are all that match.
@@ -110,12 +112,17 @@ impl Search {
         def.columns[def.indexes[self.index].parts[0].column].ty.collation
     }
 
+    /// What the index was made with.
+    fn rules(&self) -> &WordRules {
+        &self.table.def().indexes[self.index].words
+    }
+
     /// Asks the index. Errors: 1064, 1317 once `stop` says yes, 1412.
     fn settle(&self, text: &str, snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<(), MySqlError> {
         let collation = self.collation();
-        let clauses = parse::parse(text, self.mode == MatchMode::Boolean)?;
+        let clauses = parse::parse(text, self.mode == MatchMode::Boolean, self.rules())?;
         let mut searched = SearchedWords::default();
-        let mut steps = steps::steps(&clauses, collation, &mut searched);
+        let mut steps = steps::steps(&clauses, collation, self.rules(), &mut searched);
         let mut holders = Holders::default();
         holders.add(self, &searched.words, snapshot, stop)?;
         if self.mode == MatchMode::QueryExpansion {
@@ -136,14 +143,14 @@ impl Search {
 
     /// WITH QUERY EXPANSION: the keys of all words of the rows that match, each once, ascending.
     fn words_of_matches(&self, steps: &[Step], searched: &[SearchedWord], holders: &Holders, snapshot: &Snapshot, stop: &dyn Fn() -> bool) -> Result<BTreeSet<Vec<u8>>, MySqlError> {
-        let collation = self.collation();
+        let (collation, rules) = (self.collation(), self.rules());
         let weights = vec![1.0; searched.len()];
         let mut keys = BTreeSet::new();
         let mut take = |value_of: &dyn Fn(usize) -> Value| {
             let values: Vec<Value> = self.columns().map(value_of).collect();
-            if rank::rank(&values, collation, steps, searched, &weights) != 0.0 {
+            if rank::rank(&values, collation, rules, steps, searched, &weights) != 0.0 {
                 let texts = values.iter().filter_map(Value::as_str);
-                keys.extend(texts.flat_map(words).filter(|word| is_indexed_word(word)).map(|word| word_key(collation, word)));
+                keys.extend(texts.flat_map(|text| rules.words(text)).filter(|word| rules.holds(word)).map(|word| word_key(collation, word)));
             }
             if stop() { Err(errors::query_interrupted()) } else { Ok(()) }
         };

@@ -1,10 +1,12 @@
 //! A search as written.
 
-use highkey_table::{WORD_CHARS_MAX, has_length_of_word, words};
+use highkey_table::{WordParser, WordRules};
 use highkey_types::MySqlError;
 
+use super::ngram;
+
 /// Groups inside each other beyond which a search is refused.
-const DEPTH_MAX: usize = 200;
+pub(super) const DEPTH_MAX: usize = 200;
 
 /// What stands before a word, a phrase or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Item {
     /// What was written as one word; `prefix`: the last is the beginning of words.
     Words { words: Vec<String>, prefix: bool },
     /// Words in their order, or, with a distance, together in so many words; 0: none was given.
-    Phrase { text: String, distance: u64 },
+    Phrase { words: Vec<String>, distance: u64 },
     /// Clauses in parentheses.
     Group(Vec<Clause>),
 }
@@ -48,10 +50,25 @@ enum Token<'t> {
     Text(&'t str),
 }
 
-/// The clauses of a search. `boolean`: IN BOOLEAN MODE, where there are operators. Error 1064.
-pub fn parse(text: &str, boolean: bool) -> Result<Vec<Clause>, MySqlError> {
-    let mut parser = Parser { tokens: tokens(text, boolean), at: 0, depth: 0 };
-    parser.clauses()
+/// The clauses of a search in an index that was made with `rules`. `boolean`: IN BOOLEAN MODE, where there are operators. Error 1064.
+pub fn parse(text: &str, boolean: bool, rules: &WordRules) -> Result<Vec<Clause>, MySqlError> {
+    match rules.parser {
+        WordParser::Ngram { chars } if boolean => ngram::clauses(text, rules, chars as usize),
+        WordParser::Ngram { .. } => Ok(rules.words(text).map(|word| Clause { operator: None, item: Item::word(word, false) }).collect()),
+        WordParser::Runs { .. } => Parser { tokens: tokens(text, boolean), at: 0, depth: 0, rules }.clauses(),
+    }
+}
+
+impl Item {
+    /// One word alone.
+    pub(super) fn word(word: &str, prefix: bool) -> Item {
+        Item::Words { words: vec![word.to_owned()], prefix }
+    }
+}
+
+/// Too many groups inside each other.
+pub(super) fn too_deep() -> MySqlError {
+    MySqlError::with_message(1064, "memory exhausted")
 }
 
 /// As InnoDB's two lexers cut a search: for boolean mode, and for the others, where only `*` alone is a symbol.
@@ -94,6 +111,7 @@ struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     at: usize,
     depth: usize,
+    rules: &'t WordRules,
 }
 
 impl<'t> Parser<'t> {
@@ -150,10 +168,10 @@ impl<'t> Parser<'t> {
                 self.group()?
             }
             Some(Token::Text(text)) => {
-                let text = (*text).to_owned();
+                let words = self.rules.words(text).map(str::to_owned).collect();
                 self.at += 1;
                 let distance = if self.symbol('@') { self.distance()? } else { 0 };
-                Item::Phrase { text, distance }
+                Item::Phrase { words, distance }
             }
             Some(Token::Symbol('*')) => {
                 while self.symbol('*') {}
@@ -170,7 +188,7 @@ impl<'t> Parser<'t> {
 
     fn group(&mut self) -> Result<Item, MySqlError> {
         if self.depth == DEPTH_MAX {
-            return Err(MySqlError::with_message(1064, "memory exhausted"));
+            return Err(too_deep());
         }
         self.depth += 1;
         let clauses = self.clauses()?;
@@ -194,8 +212,8 @@ impl<'t> Parser<'t> {
         };
         self.at += 1;
         let mut found: Vec<String> = Vec::new();
-        for word in words(text) {
-            let counts = if found.is_empty() { word.chars().count() <= WORD_CHARS_MAX } else { has_length_of_word(word) };
+        for word in self.rules.words(text) {
+            let counts = if found.is_empty() { !self.rules.is_too_long(word) } else { self.rules.has_length(word) };
             if counts {
                 found.push(word.to_owned());
             }
@@ -208,38 +226,38 @@ impl<'t> Parser<'t> {
 mod tests {
     use super::*;
 
-    fn word(word: &str, prefix: bool) -> Item {
-        Item::Words { words: vec![word.into()], prefix }
+    fn parse_words(text: &str, boolean: bool) -> Result<Vec<Clause>, MySqlError> {
+        parse(text, boolean, &WordRules::default())
     }
 
     #[test]
     fn operators_phrases_and_groups() {
-        let clauses = parse("+mysql -(a* >\"x y\" @3) 12", true).unwrap();
+        let clauses = parse_words("+mysql -(a* >\"x y\" @3) 12", true).unwrap();
         let group = vec![
-            Clause { operator: None, item: word("a", true) },
-            Clause { operator: Some(Operator::Raise), item: Item::Phrase { text: "x y".into(), distance: 3 } },
+            Clause { operator: None, item: Item::word("a", true) },
+            Clause { operator: Some(Operator::Raise), item: Item::Phrase { words: vec!["x".into(), "y".into()], distance: 3 } },
         ];
         assert_eq!(
             clauses,
             [
-                Clause { operator: Some(Operator::Require), item: word("mysql", false) },
+                Clause { operator: Some(Operator::Require), item: Item::word("mysql", false) },
                 Clause { operator: Some(Operator::Exclude), item: Item::Group(group) },
-                Clause { operator: None, item: word("12", false) },
+                Clause { operator: None, item: Item::word("12", false) },
             ]
         );
     }
 
     #[test]
     fn natural_language_has_no_operators() {
-        let clauses = parse("+mysql data* \"b c", false).unwrap();
+        let clauses = parse_words("+mysql data* \"b c", false).unwrap();
         let items: Vec<Item> = clauses.into_iter().map(|clause| clause.item).collect();
-        assert_eq!(items, [word("mysql", false), word("data", false), word("b", false), word("c", false)]);
+        assert_eq!(items, ["mysql", "data", "b", "c"].map(|word| Item::word(word, false)));
     }
 
     // The messages are MySQL 8.0.12's.
     #[test]
     fn errors_are_those_of_innodb() {
-        let error = |text: &str| parse(text, true).unwrap_err().message;
+        let error = |text: &str| parse_words(text, true).unwrap_err().message;
         assert_eq!(error("(mysql"), "syntax error, unexpected $end");
         assert_eq!(error("mysql)"), "syntax error, unexpected ')', expecting $end");
         assert_eq!(error("*"), "syntax error, unexpected $end, expecting FTS_TERM or FTS_NUMB or '*'");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use highkey_table::{is_indexed_word, word_key, words};
+use highkey_table::{WordRules, word_key};
 use highkey_types::{Collation, Value};
 
 use super::parse::Operator;
@@ -21,12 +21,12 @@ struct Document<'c> {
 }
 
 impl<'c> Document<'c> {
-    fn new(values: &[Value], collation: &'c Collation, in_order: bool) -> Document<'c> {
+    fn new(values: &[Value], collation: &'c Collation, rules: &WordRules, in_order: bool) -> Document<'c> {
         let mut document = Document { collation, counts: BTreeMap::new(), columns: Vec::new() };
         for text in values.iter().filter_map(Value::as_str) {
             let mut column = Vec::new();
-            for word in words(text) {
-                let indexed = is_indexed_word(word);
+            for word in rules.words(text) {
+                let indexed = rules.holds(word);
                 if !(indexed || in_order) {
                     continue;
                 }
@@ -136,8 +136,8 @@ impl Standing {
 }
 
 /// The rank of a row whose columns of the index have these values; 0 if it does not match. `weights`: idf of each searched word.
-pub fn rank(values: &[Value], collation: &Collation, steps: &[Step], searched: &[SearchedWord], weights: &[f64]) -> f32 {
-    let document = Document::new(values, collation, has_phrase(steps));
+pub fn rank(values: &[Value], collation: &Collation, rules: &WordRules, steps: &[Step], searched: &[SearchedWord], weights: &[f64]) -> f32 {
+    let document = Document::new(values, collation, rules, has_phrase(steps));
     let standing = walk(steps, &document, searched);
     if !standing.found {
         return 0.0;

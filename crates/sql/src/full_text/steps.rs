@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use highkey_table::{is_indexed_word, word_key, words};
+use highkey_table::{WordRules, word_key};
 use highkey_types::Collation;
 
 use super::parse::{Clause, Item, Operator};
@@ -19,9 +19,9 @@ pub struct SearchedWord {
 }
 
 impl SearchedWord {
-    fn new(collation: &Collation, word: &str, prefix: bool) -> SearchedWord {
+    fn new(collation: &Collation, rules: &WordRules, word: &str, prefix: bool) -> SearchedWord {
         let key = word_key(collation, word);
-        let indexed = if prefix { !collation.key_stem(&key).is_empty() } else { is_indexed_word(word) };
+        let indexed = if prefix { !collation.key_stem(&key).is_empty() } else { rules.holds(word) };
         SearchedWord { key, prefix, indexed }
     }
 }
@@ -75,7 +75,7 @@ impl SearchedWords {
 }
 
 /// The steps of clauses: see R3 in README.md.
-pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedWords) -> Vec<Step> {
+pub fn steps(clauses: &[Clause], collation: &Collation, rules: &WordRules, searched: &mut SearchedWords) -> Vec<Step> {
     let mut first = Vec::new();
     let (mut required, mut excluded) = (Vec::new(), Vec::new());
     for clause in clauses {
@@ -83,7 +83,7 @@ pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedW
             first.append(&mut required);
             first.append(&mut excluded);
         }
-        let parts = parts(&clause.item, collation, searched);
+        let parts = parts(&clause.item, collation, rules, searched);
         let in_place = parts.len() != 1;
         let into = match clause.operator {
             Some(Operator::Require) if !in_place => &mut required,
@@ -96,21 +96,22 @@ pub fn steps(clauses: &[Clause], collation: &Collation, searched: &mut SearchedW
 }
 
 /// What an item asks for: several parts if it was written as one word and is several.
-fn parts(item: &Item, collation: &Collation, searched: &mut SearchedWords) -> Vec<Part> {
+fn parts(item: &Item, collation: &Collation, rules: &WordRules, searched: &mut SearchedWords) -> Vec<Part> {
     match item {
         Item::Words { words, prefix } => {
             let last = words.len().saturating_sub(1);
-            words.iter().enumerate().map(|(at, word)| Part::Word(searched.place(SearchedWord::new(collation, word, *prefix && at == last)))).collect()
+            words.iter().enumerate().map(|(at, word)| Part::Word(searched.place(SearchedWord::new(collation, rules, word, *prefix && at == last)))).collect()
         }
-        Item::Phrase { text, distance } => {
-            let found: Vec<usize> = words(text).filter(|word| is_indexed_word(word)).map(|word| searched.place(SearchedWord::new(collation, word, false))).collect();
+        Item::Phrase { words, distance } => {
+            let held = words.iter().filter(|word| rules.holds(word));
+            let found: Vec<usize> = held.map(|word| searched.place(SearchedWord::new(collation, rules, word, false))).collect();
             // What stands before the first word that an index holds does not count.
-            let sequence: Vec<Vec<u8>> = words(text).skip_while(|word| !is_indexed_word(word)).map(|word| word_key(collation, word)).collect();
+            let sequence: Vec<Vec<u8>> = words.iter().skip_while(|word| !rules.holds(word)).map(|word| word_key(collation, word)).collect();
             if let ([only], true) = (&found[..], *distance > 0 || sequence.len() == 1) {
                 return vec![Part::Word(*only)];
             }
             vec![Part::Phrase { words: found, sequence, distance: *distance }]
         }
-        Item::Group(clauses) => vec![Part::Group(steps(clauses, collation, searched))],
+        Item::Group(clauses) => vec![Part::Group(steps(clauses, collation, rules, searched))],
     }
 }

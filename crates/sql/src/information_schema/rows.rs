@@ -196,6 +196,7 @@ fn plugins() -> Vec<Vec<Value>> {
         row("mysql_native_password", "AUTHENTICATION", "Native MySQL authentication"),
         row("caching_sha2_password", "AUTHENTICATION", "Caching sha2 authentication"),
         row("InnoDB", "STORAGE ENGINE", "Highkey's B-link engine under InnoDB's name"),
+        row("ngram", "FTPARSER", "Ngram Full-Text Parser"),
         row("rpl_semi_sync_source", "REPLICATION", "Semi-synchronous replication, the source's side"),
         row("rpl_semi_sync_replica", "REPLICATION", "Semi-synchronous replication, the replica's side"),
     ]

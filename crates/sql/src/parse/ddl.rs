@@ -197,7 +197,7 @@ impl Parser<'_> {
             _ if name.is_some() => return self.fail(),
             _ => return Ok(None),
         };
-        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None };
+        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None, ngram: false };
         if self.is_ident() && !self.is_kw("USING") && !self.is_kw("TYPE") {
             let given = self.ident()?;
             if kind != IndexKind::Primary {
@@ -252,10 +252,10 @@ impl Parser<'_> {
                 self.index_type(index)?;
             } else if index.kind == IndexKind::FullText && self.kws(&["WITH", "PARSER"]) {
                 let parser = self.ident()?;
-                if parser.eq_ignore_ascii_case("ngram") {
-                    return unsupported("WITH PARSER ngram");
+                if !parser.eq_ignore_ascii_case("ngram") {
+                    return Err(highkey_types::MySqlError::with_message(1128, format!("Function '{parser}' is not defined")));
                 }
-                return Err(highkey_types::MySqlError::with_message(1128, format!("Function '{parser}' is not defined")));
+                index.ngram = true;
             } else {
                 return Ok(());
             }
@@ -419,7 +419,7 @@ impl Parser<'_> {
         };
         self.expect_kw("INDEX")?;
         let name = Some(self.ident()?);
-        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None };
+        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None, ngram: false };
         self.index_type(&mut index)?;
         self.expect_kw("ON")?;
         let table = self.object_name()?;

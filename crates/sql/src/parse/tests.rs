@@ -22,7 +22,6 @@ fn every_form_parses() {
 fn what_is_not_built_says_so() {
     for sql in [
         "CREATE FUNCTION f RETURNS INT SONAME 'f.so'",
-        "CREATE TABLE t (a text, FULLTEXT (a) WITH PARSER ngram)",
         "CREATE TABLE t (a INT) PARTITION BY HASH (a) PARTITIONS 2 SUBPARTITION BY HASH (a)",
     ] {
         assert_eq!(error(sql).code, 1235, "{sql}");

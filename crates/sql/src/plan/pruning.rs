@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexDef, IndexKind, IndexPart, Table};
+use highkey_table::{IndexDef, IndexKind, IndexPart, Table, WordRules};
 use highkey_types::MySqlError;
 
 use super::{Expr, ExprKind, index_access, key_ranges};
@@ -17,7 +17,7 @@ pub fn pruned(table: &Arc<Table>, filter: &Expr, columns: &[usize], cx: &mut dyn
     let mut def = (**table.def()).clone();
     let index = def.indexes.len();
     let parts = table.partitioned_by().iter().map(|column| IndexPart::column(*column)).collect();
-    def.indexes.push(IndexDef { id: def.indexes[0].id, name: "".into(), kind: IndexKind::Ordinary, parts, invisible: false, generated: false, comment: "".into() });
+    def.indexes.push(IndexDef { id: def.indexes[0].id, name: "".into(), kind: IndexKind::Ordinary, parts, invisible: false, generated: false, comment: "".into(), words: WordRules::usual() });
     match index_access(filter, &def, columns, index) {
         Some(found) if found.bounds().all(is_fixed) => Ok(table.with_ranges(&key_ranges(&found, &def, cx)?)),
         _ => Ok(table.clone()),

@@ -1,6 +1,6 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
-use highkey_table::{ColumnDef, Default, IndexKind, PartitionDef, PartitionMethod, PartitionValues, Partitioning, SchemaDef, Table, TableDef, UserDef};
+use highkey_table::{ColumnDef, Default, IndexKind, PartitionDef, PartitionMethod, PartitionValues, Partitioning, SchemaDef, Table, TableDef, UserDef, WordParser};
 use highkey_types::{Str, TypeKind, Value, string_literal};
 
 use super::facts::hidden_key;
@@ -55,6 +55,9 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String, hidd
         }
         if index.invisible {
             line += " /*!80000 INVISIBLE */";
+        }
+        if matches!(index.words.parser, WordParser::Ngram { .. }) {
+            line += &format!(" /*!50100 WITH PARSER {} */ ", name("ngram"));
         }
         lines.push(line);
     }

@@ -222,6 +222,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
                 row("mysql_native_password", "AUTHENTICATION"),
                 row("caching_sha2_password", "AUTHENTICATION"),
                 row("InnoDB", "STORAGE ENGINE"),
+                row("ngram", "FTPARSER"),
                 row("rpl_semi_sync_source", "REPLICATION"),
                 row("rpl_semi_sync_replica", "REPLICATION"),
             ];

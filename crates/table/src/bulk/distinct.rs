@@ -50,6 +50,9 @@ impl Distinct {
             txn.progress.add(BATCH_ROWS as u64);
         }
         let equal = self.count > 1 && item.key == self.key.as_slice();
+        if equal {
+            insert.note_contested(item.key);
+        }
         match insert.mode {
             OnDuplicate::Replace | OnDuplicate::ReplaceNumbered => {
                 if equal {

@@ -10,6 +10,7 @@ mod runs;
 mod secondary;
 mod threads;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -91,6 +92,8 @@ pub struct BulkInsert {
     rows: u64,
     bytes: usize,
     last_key: Vec<u8>,
+    /// Of a table with FULLTEXT indexes: the clustered keys that several of the rows have. They are kept in memory.
+    contested: HashSet<Vec<u8>>,
     report: BulkReport,
 }
 
@@ -116,6 +119,7 @@ impl Table {
             rows: 0,
             bytes: 0,
             last_key: Vec::new(),
+            contested: HashSet::new(),
             report: BulkReport::default(),
         })
     }
@@ -261,7 +265,7 @@ impl BulkInsert {
     async fn load_all(&mut self, txn: &mut Transaction) -> Result<(), MySqlError> {
         let table = self.table.clone();
         let mut streamed = true;
-        let indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
+        let mut indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
             Phase::Streaming { load, indexes, mark, .. } => {
                 let mut back = self.returned();
@@ -287,6 +291,7 @@ impl BulkInsert {
         if streamed && indexes.len() > 1 {
             txn.progress.enter(Stage::BuildingIndexes, self.rows * (indexes.len() - 1) as u64);
         }
+        self.add_words_of_contested(txn, &mut indexes)?;
         self.load_secondaries(txn, &indexes).await
     }
 

@@ -1,18 +1,64 @@
 //! The secondary indexes of a bulk insert, when the rows are in.
 
+use std::collections::HashSet;
+
 use highkey_storage::{BatchRows, Interrupt, Load, LoadTxn, Loaded, Progress, SealedLoad, SharedTxn, SortedRows, Txn};
 use highkey_types::{MySqlError, errors};
 
 use super::distinct::FirstDuplicate;
+use super::run::{Item, Run};
 use super::runs::{Runs, scratch};
 use super::threads::side_by_side;
 use super::{BATCH_ROWS, BulkInsert};
-use crate::index::clustered_key;
+use crate::index::{IndexCodec, clustered_key};
 use crate::insert::OnDuplicate;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
+/// Stands for the place in the statement of entries that were made of a row which has come out of several.
+const OF_CONTESTED: u64 = u64::MAX;
+
 impl BulkInsert {
+    /// Several rows have this clustered key.
+    pub(super) fn note_contested(&mut self, key: &[u8]) {
+        if self.table.indexes.iter().any(IndexCodec::is_full_text) && !self.contested.contains(key) {
+            self.contested.insert(key.to_vec());
+        }
+    }
+
+    /// Adds the words of the rows that stayed of several with one key. The words that all of those brought are left out: to ask a row for its words for each of
+    /// them would take the square of their number.
+    pub(super) fn add_words_of_contested(&self, txn: &mut Transaction, indexes: &mut [Runs]) -> Result<(), MySqlError> {
+        if self.contested.is_empty() {
+            return Ok(());
+        }
+        let table = &self.table;
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for (codec, runs) in table.indexes.iter().zip(indexes).filter(|(codec, _)| codec.is_full_text()) {
+            let mut run = Run::default();
+            for (done, clustered) in self.contested.iter().enumerate() {
+                if done % BATCH_ROWS == 0 {
+                    txn.check_interrupt()?;
+                }
+                let mut row = Vec::new();
+                if !txn.inner().get_latest(table.clustered().id, clustered, &mut row).map_err(|e| table.failed(e))? {
+                    return Err(table.corrupt(0));
+                }
+                codec.for_each_entry_of_row(&table.layout, &row, clustered, &mut key, &mut value, |key, value| {
+                    run.add(key, value, OF_CONTESTED);
+                });
+                if run.bytes() > self.memory {
+                    run.sort();
+                    runs.memory.push(std::mem::take(&mut run));
+                    runs.spill()?;
+                }
+            }
+            run.sort();
+            runs.memory.push(run);
+        }
+        Ok(())
+    }
+
     /// Builds the secondary indexes side by side; those that are not empty any more get their entries in batches.
     pub(super) async fn load_secondaries(&mut self, txn: &mut Transaction, indexes: &[Runs]) -> Result<(), MySqlError> {
         let table = self.table.clone();
@@ -37,7 +83,7 @@ impl BulkInsert {
         let (interrupt, progress) = (txn.interrupt(), txn.progress.clone());
         let table = &self.table;
         let kept = self.keeps_all_rows();
-        let build = SecondaryBuild { table, mode: self.mode, kept, interrupt: &interrupt, progress: &progress };
+        let build = SecondaryBuild { table, mode: self.mode, kept, contested: &self.contested, interrupt: &interrupt, progress: &progress };
         // To look for the row of every entry is the transaction's work, which only one thread can do at a time.
         let threads = if kept { self.threads } else { 1 };
         let shared = SharedTxn::new(txn.inner());
@@ -62,19 +108,23 @@ impl BulkInsert {
         let kept = self.keeps_all_rows();
         let mut merge = runs.merge()?;
         let mut sorted = SortedRows::new();
+        // The entry before, which may be the last of another batch.
+        let mut last: Vec<u8> = Vec::new();
         loop {
             sorted.clear();
             while sorted.len() < BATCH_ROWS {
                 let Some(item) = merge.next().map_err(scratch)? else { break };
-                let repeated = sorted.len().checked_sub(1).is_some_and(|last| sorted.key(last) == item.key);
+                let repeated = last.as_slice() == item.key;
                 if repeated && self.mode != OnDuplicate::Error {
                     continue;
                 }
                 if repeated {
                     return Err(table.duplicate_of_entry(txn, index, item.key, item.value));
                 }
-                if kept || table.is_entry_of_row(txn.inner(), index, item.key, item.value)? {
+                if kept || table.stays(txn.inner(), index, &item, &self.contested)? {
                     sorted.push(item.key, item.value);
+                    last.clear();
+                    last.extend_from_slice(item.key);
                 }
             }
             if sorted.is_empty() {
@@ -107,6 +157,8 @@ struct SecondaryBuild<'a> {
     mode: OnDuplicate,
     /// As `BulkInsert::keeps_all_rows`.
     kept: bool,
+    /// As `BulkInsert::contested`.
+    contested: &'a HashSet<Vec<u8>>,
     interrupt: &'a Interrupt,
     progress: &'a Progress,
 }
@@ -126,7 +178,10 @@ impl SecondaryBuild<'_> {
                     self.check_wanted(in_vain)?;
                     self.progress.add(BATCH_ROWS as u64);
                 }
-                if count > 1 && item.key == last.as_slice() {
+                if !self.kept && !txn.with(|txn| self.table.stays(txn, index, &item, self.contested))? {
+                    continue;
+                }
+                if item.key == last.as_slice() {
                     // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
                     if self.mode == OnDuplicate::Error {
                         first.note(&item);
@@ -135,7 +190,7 @@ impl SecondaryBuild<'_> {
                 }
                 last.clear();
                 last.extend_from_slice(item.key);
-                if first.row.is_none() && (self.kept || txn.with(|txn| self.table.is_entry_of_row(txn, index, item.key, item.value))?) {
+                if first.row.is_none() {
                     load.push(&mut txn, item.key, item.value).map_err(failed)?;
                 }
             }
@@ -154,6 +209,15 @@ impl SecondaryBuild<'_> {
 }
 
 impl Table {
+    /// Whether an entry that came with a row is one of the row that its clustered key has now. `contested`: the keys that several rows came with.
+    fn stays(&self, txn: &mut Txn, index: usize, item: &Item<'_>, contested: &HashSet<Vec<u8>>) -> Result<bool, MySqlError> {
+        if !self.indexes[index].is_full_text() {
+            return self.is_entry_of_row(txn, index, item.key, item.value);
+        }
+        let clustered = clustered_key(item.key, item.value).ok_or_else(|| self.corrupt(index))?;
+        Ok(item.row == OF_CONTESTED || !contested.contains(clustered))
+    }
+
     /// Whether a secondary entry is one of the row that its clustered key has now.
     fn is_entry_of_row(&self, txn: &mut Txn, index: usize, key: &[u8], value: &[u8]) -> Result<bool, MySqlError> {
         let clustered = clustered_key(key, value).ok_or_else(|| self.corrupt(index))?;
@@ -162,9 +226,8 @@ impl Table {
             return Ok(false);
         }
         let (mut entry, mut rest) = (Vec::new(), Vec::new());
-        let mut found = false;
-        self.indexes[index].for_each_entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest, |entry, _| found |= entry == key);
-        Ok(found)
+        self.indexes[index].entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest);
+        Ok(entry == key)
     }
 
     /// Error 1062 for an entry of a unique index whose key another one has.

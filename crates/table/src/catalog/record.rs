@@ -1,5 +1,6 @@
 //! Definitions of schemas and tables as catalog records (JSON), and back. A record that does not decode is corruption: the open fails.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
@@ -11,6 +12,7 @@ use crate::def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId, UserDef,
 };
 use super::partition::{self, PartitioningRecord};
+use crate::full_text::{StopwordList, Stopwords, WordParser, WordRules};
 use crate::partition::Chooser;
 
 #[derive(Serialize, Deserialize)]
@@ -149,6 +151,29 @@ struct IndexRecord {
     generated: bool,
     #[serde(skip_serializing_if = "String::is_empty", default)]
     comment: String,
+    /// None: the usual ones.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    words: Option<WordsRecord>,
+}
+
+/// What a FULLTEXT index was made with.
+#[derive(Serialize, Deserialize)]
+struct WordsRecord {
+    parser: ParserRecord,
+    stopwords: StopwordsRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ParserRecord {
+    Runs { chars_min: u32, chars_max: u32 },
+    Ngram { chars: u32 },
+}
+
+#[derive(Serialize, Deserialize)]
+enum StopwordsRecord {
+    None,
+    Default,
+    Listed { collation: u16, words: Vec<String> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -230,7 +255,7 @@ pub(crate) fn encode_table(def: &TableDef) -> Vec<u8> {
 pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
     let record: TableRecord = parse(bytes)?;
     let columns = record.columns.into_iter().map(column_def).collect::<Result<Vec<_>, _>>()?;
-    let indexes: Vec<_> = record.indexes.into_iter().map(index_def).collect();
+    let indexes: Vec<_> = record.indexes.into_iter().map(index_def).collect::<Result<_, _>>()?;
     if indexes.is_empty() || columns.is_empty() {
         return Err(format!("table {}.{} has no columns or no indexes", record.schema, record.name));
     }
@@ -471,7 +496,36 @@ fn index_record(def: &IndexDef) -> IndexRecord {
         invisible: def.invisible,
         generated: def.generated,
         comment: def.comment.to_string(),
+        words: (def.words != WordRules::usual()).then(|| words_record(&def.words)),
     }
+}
+
+fn words_record(rules: &WordRules) -> WordsRecord {
+    WordsRecord {
+        parser: match rules.parser {
+            WordParser::Runs { chars_min, chars_max } => ParserRecord::Runs { chars_min, chars_max },
+            WordParser::Ngram { chars } => ParserRecord::Ngram { chars },
+        },
+        stopwords: match &rules.stopwords {
+            Stopwords::None => StopwordsRecord::None,
+            Stopwords::Default => StopwordsRecord::Default,
+            Stopwords::Listed(list) => StopwordsRecord::Listed { collation: list.collation().id, words: list.words().to_vec() },
+        },
+    }
+}
+
+fn word_rules(record: Option<WordsRecord>) -> Result<Arc<WordRules>, String> {
+    let Some(record) = record else { return Ok(WordRules::usual()) };
+    let parser = match record.parser {
+        ParserRecord::Runs { chars_min, chars_max } => WordParser::Runs { chars_min, chars_max },
+        ParserRecord::Ngram { chars } => WordParser::Ngram { chars },
+    };
+    let stopwords = match record.stopwords {
+        StopwordsRecord::None => Stopwords::None,
+        StopwordsRecord::Default => Stopwords::Default,
+        StopwordsRecord::Listed { collation: id, words } => Stopwords::Listed(StopwordList::new(collation(id)?, words)),
+    };
+    Ok(Arc::new(WordRules { parser, stopwords }))
 }
 
 fn foreign_key_record(def: &ForeignKeyDef) -> ForeignKeyRecord {
@@ -516,8 +570,8 @@ fn action(record: ActionRecord) -> ReferenceAction {
     }
 }
 
-fn index_def(record: IndexRecord) -> IndexDef {
-    IndexDef {
+fn index_def(record: IndexRecord) -> Result<IndexDef, String> {
+    Ok(IndexDef {
         id: IndexId(record.id),
         name: record.name.into(),
         kind: match record.kind {
@@ -535,5 +589,6 @@ fn index_def(record: IndexRecord) -> IndexDef {
         invisible: record.invisible,
         generated: record.generated,
         comment: record.comment.into(),
-    }
+        words: word_rules(record.words)?,
+    })
 }

@@ -410,6 +410,7 @@ fn keep_trees(old: &TableDef, new: &mut TableDef) -> Vec<usize> {
     let same_keys = |o: &IndexDef, n: &IndexDef| {
         o.kind == n.kind
             && o.parts == n.parts
+            && o.words == n.words
             && n.parts.iter().all(|p| {
                 let (was, is) = (&old.columns[p.column], &columns[p.column]);
                 was.nullable == is.nullable && same_bytes(&was.ty, &is.ty)

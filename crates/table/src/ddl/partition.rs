@@ -175,7 +175,7 @@ impl Database {
 
 /// Whether rows and entries of the one table are, byte for byte, what the other's would be.
 fn have_same_rows(one: &TableDef, other: &TableDef) -> bool {
-    let same_index = |(a, b): (&IndexDef, &IndexDef)| a.kind == b.kind && a.parts == b.parts && a.name == b.name;
+    let same_index = |(a, b): (&IndexDef, &IndexDef)| a.kind == b.kind && a.parts == b.parts && a.name == b.name && a.words == b.words;
     one.columns.len() == other.columns.len()
         && one.indexes.len() == other.indexes.len()
         && one.columns.iter().zip(&other.columns).all(|(a, b)| a.name == b.name && a.ty == b.ty && a.nullable == b.nullable && a.generated == b.generated)

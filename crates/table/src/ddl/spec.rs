@@ -7,6 +7,7 @@ use highkey_types::{MySqlError, Str, TypeKind, errors};
 
 use crate::def::{ColumnDef, IndexDef, IndexKind, IndexPart, IndexSpec, TableDef, TableId, TableSpec, same_name};
 use crate::error;
+use crate::full_text::WordRules;
 use crate::partition::{self, Chooser, Partitioning};
 
 /// Limits of InnoDB.
@@ -131,6 +132,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
             invisible: spec.invisible,
             generated: spec.generated,
             comment: spec.comment.clone(),
+            words: spec.words.clone(),
         };
         match spec.kind {
             IndexKind::Primary if clustered.is_some() => return Err(error::multiple_primary_keys()),
@@ -149,6 +151,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
         invisible: false,
         generated: false,
         comment: "".into(),
+        words: WordRules::usual(),
     });
     // MySQL's order: unique keys without NULL, unique keys, the others, those of words.
     let nullable = |def: &IndexDef| def.parts.iter().any(|p| columns[p.column].nullable);

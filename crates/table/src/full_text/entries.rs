@@ -1,33 +1,44 @@
 //! A row's entries in a FULLTEXT index: one for each of its words, which belongs to the row's clustered key.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use highkey_types::{Collation, MySqlError, RowLayout, Value};
 
-use super::words::{is_indexed_word, word_key, words};
+use super::words::{WordRules, word_key};
 use crate::index::IndexCodec;
 use crate::row::Row;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
-/// The keys of the words that texts have, each once, ascending.
-fn keys_of<'t>(collation: &Collation, texts: impl Iterator<Item = &'t str>) -> Vec<Vec<u8>> {
-    let found: BTreeSet<Vec<u8>> = texts.flat_map(words).filter(|word| is_indexed_word(word)).map(|word| word_key(collation, word)).collect();
-    found.into_iter().collect()
+/// What the words of an index are, and how they compare.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexedWords {
+    pub(crate) collation: &'static Collation,
+    pub(crate) rules: Arc<WordRules>,
+}
+
+impl IndexedWords {
+    /// The keys of the words that texts have, each once, ascending.
+    fn keys_of<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Vec<Vec<u8>> {
+        let words = texts.flat_map(|text| self.rules.words(text)).filter(|word| self.rules.holds(word));
+        let found: BTreeSet<Vec<u8>> = words.map(|word| word_key(self.collation, word)).collect();
+        found.into_iter().collect()
+    }
 }
 
 impl IndexCodec {
     /// The keys of a row's words, without the clustered key; of an index that is none of words nothing.
     pub(crate) fn words_of(&self, values: &[Value]) -> Vec<Vec<u8>> {
-        let Some(collation) = self.words else { return Vec::new() };
-        keys_of(collation, self.columns.iter().filter_map(|&column| values[column].as_str()))
+        let Some(words) = &self.words else { return Vec::new() };
+        words.keys_of(self.columns.iter().filter_map(|&column| values[column].as_str()))
     }
 
     /// The same of an encoded row.
     pub(crate) fn words_of_row(&self, layout: &RowLayout, row: &[u8]) -> Vec<Vec<u8>> {
-        let Some(collation) = self.words else { return Vec::new() };
+        let Some(words) = &self.words else { return Vec::new() };
         let texts = self.columns.iter().filter_map(|&column| layout.bytes(row, column)).filter_map(|bytes| std::str::from_utf8(bytes).ok());
-        keys_of(collation, texts)
+        words.keys_of(texts)
     }
 
     /// Calls `each` with key and value of every entry of a row given as values. `key`, `value`: room for them.

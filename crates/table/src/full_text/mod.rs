@@ -4,5 +4,6 @@ mod entries;
 mod search;
 mod words;
 
+pub(crate) use entries::IndexedWords;
 pub use search::WordRows;
-pub use words::{STOPWORDS, WORD_CHARS_MAX, has_length_of_word, is_indexed_word, word_key, words};
+pub use words::{STOPWORDS, StopwordList, Stopwords, WordParser, WordRules, Words, is_of_word, word_key};

@@ -25,7 +25,7 @@ impl Table {
     /// more than `most` entries the keys are not kept. `stop` is asked before every leaf; once it says yes, the error is 1317. Errors: 1317, 1412.
     pub fn rows_with_word(&self, snapshot: &Snapshot, index: usize, word: &[u8], prefix: bool, most: usize, stop: &dyn Fn() -> bool) -> Result<WordRows, MySqlError> {
         self.check_view(snapshot.epoch)?;
-        let Some(collation) = self.indexes[index].words else { return Ok(WordRows::default()) };
+        let Some(collation) = self.indexes[index].words.as_ref().map(|words| words.collation) else { return Ok(WordRows::default()) };
         let beginning = if prefix { collation.key_stem(word) } else { word };
         let upper = successor(beginning).map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = Bounds::new(Bound::Included(beginning.to_vec()), upper);

@@ -192,6 +192,8 @@ pub struct IndexDef {
     pub comment: Option<String>,
     /// USING BTREE | HASH, in upper case.
     pub using: Option<String>,
+    /// WITH PARSER ngram.
+    pub ngram: bool,
 }
 
 /// A FOREIGN KEY. MATCH is read and means nothing, as in MySQL.

@@ -48,6 +48,7 @@ use highkey_types::{MySqlError, errors};
 use crate::parse::ast::{Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
+use crate::sys;
 
 pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
@@ -243,6 +244,11 @@ impl Session {
             }
         }
         self.count_statement(statement);
+        if sys::is_restore(&self.state, statement) {
+            let e = errors::no_system_schema_access(sys::SCHEMA);
+            self.state.note(e.code, e.message);
+            return Ok(Outcome::ok());
+        }
         let instance = self.state.instance.clone();
         let admission = self.admission(&instance);
         match statement {

@@ -61,6 +61,7 @@ impl Session {
         for item in items {
             if matches!(item, Flush::Tables { .. }) {
                 self.state.count(StatusCounter::FlushCommands, 1);
+                self.handlers.rewind();
             }
             match item {
                 Flush::Privileges => self.flush_privileges().await?,

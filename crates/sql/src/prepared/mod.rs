@@ -196,7 +196,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::LockInstance | Statement::UnlockInstance | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::LockInstance | Statement::UnlockInstance | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) | Statement::Handler(_)
             | Statement::CreateRoutine(_) | Statement::CreateTrigger(_) | Statement::AlterRoutine { .. } | Statement::CreateEvent(_) | Statement::AlterEvent(_) | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
             | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());

@@ -24,6 +24,5 @@ SHOW CREATE TABLE mysql.slave_worker_info;
 SHOW CREATE TABLE mysql.slow_log;
 SHOW CREATE TABLE mysql.tables_priv;
 SHOW CREATE TABLE mysql.time_zone_name;
-SHOW CREATE TABLE mysql.user;
 SHOW CREATE TABLE sys.sys_config;
 SHOW CREATE TABLE mysql.nosuch;

@@ -1,4 +1,4 @@
--- SHOW CREATE TABLE of the tables of `mysql`, and of `sys.sys_config`, as MySQL 8.0.12 answers, without display widths. Statements are apart by empty lines.
+-- SHOW CREATE TABLE of the tables of `mysql`, and of `sys.sys_config`, as MySQL 8.0.12 answers, without display widths but those of `user`, which MySQL takes for damaged without them. Statements are apart by empty lines.
 
 CREATE TABLE `columns_priv` (
   `Host` char(60) COLLATE utf8_bin NOT NULL DEFAULT '',
@@ -324,10 +324,10 @@ CREATE TABLE `user` (
   `ssl_cipher` blob NOT NULL,
   `x509_issuer` blob NOT NULL,
   `x509_subject` blob NOT NULL,
-  `max_questions` int unsigned NOT NULL DEFAULT '0',
-  `max_updates` int unsigned NOT NULL DEFAULT '0',
-  `max_connections` int unsigned NOT NULL DEFAULT '0',
-  `max_user_connections` int unsigned NOT NULL DEFAULT '0',
+  `max_questions` int(11) unsigned NOT NULL DEFAULT '0',
+  `max_updates` int(11) unsigned NOT NULL DEFAULT '0',
+  `max_connections` int(11) unsigned NOT NULL DEFAULT '0',
+  `max_user_connections` int(11) unsigned NOT NULL DEFAULT '0',
   `plugin` char(64) COLLATE utf8_bin NOT NULL DEFAULT 'caching_sha2_password',
   `authentication_string` text COLLATE utf8_bin,
   `password_expired` enum('N','Y') CHARACTER SET utf8 COLLATE utf8_general_ci NOT NULL DEFAULT 'N',

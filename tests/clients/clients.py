@@ -11,6 +11,7 @@ import os
 import pty
 import select
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -275,6 +276,16 @@ def command_line(directory):
     want(os.waitpid(process, 0)[1], 0)
 
 
+def dump_of_all():
+    """mariadb-dump goes through everything, the server's own schemas too, and has the accounts."""
+    options = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", f"--port={PORT}", "--user=root", "--all-databases", "--routines", "--events", "--triggers", "--single-transaction"]
+    dump = subprocess.run(["mariadb-dump", *options], capture_output=True, text=True, errors="replace")
+    want((dump.returncode, dump.stderr), (0, ""))
+    for table in ("columns_priv", "db", "default_roles", "global_grants", "procs_priv", "proxies_priv", "role_edges", "tables_priv", "user"):
+        want(f"CREATE TABLE `{table}` (" in dump.stdout, True, table)
+    want("'py_native'," in dump.stdout and "'mysql.sys'," in dump.stdout, True, "accounts")
+
+
 def binary_log(connection):
     """python-mysql-replication reads the rows of every type as they change."""
     from pymysqlreplication import BinLogStreamReader
@@ -355,6 +366,9 @@ def main():
             c = py_mysql(False, user="root", database=DATABASE, init_command="SET time_zone = '+00:00'", autocommit=True)
             binary_log(c)
             c.close()
+    if shutil.which("mariadb-dump"):
+        with check("mariadb-dump of all databases"):
+            dump_of_all()
     directory = rows(root, "SELECT @@secure_file_priv")[0][0]
     if shutil.which("mariadb") and directory and rows(root, "SHOW VARIABLES LIKE 'progress_report_time'"):
         with check("mariadb command line draws progress"):

@@ -74,6 +74,10 @@ pub(crate) fn unknown_schema(name: &str) -> MySqlError {
     error(1049, format!("Unknown database '{name}'"))
 }
 
+pub(crate) fn cannot_load(schema: &str, table: &str) -> MySqlError {
+    error(1728, format!("Cannot load from {schema}.{table}. The table is probably corrupted"))
+}
+
 pub(crate) fn system_schema(name: &str) -> MySqlError {
     error(3552, format!("Access to system schema '{name}' is rejected."))
 }

@@ -116,6 +116,11 @@ impl Privileges {
         NAMES.iter().position(|known| *known == name).map(|bit| Privileges(1u32 << bit))
     }
 
+    /// The privileges whose flags are set, in the order of MySQL's bits.
+    pub(crate) fn of_flags(flags: impl Iterator<Item = bool>) -> Privileges {
+        Privileges(flags.zip(0..NAMES.len()).fold(0, |bits, (on, bit)| bits | u32::from(on) << bit))
+    }
+
     /// Which of the privileges are there, in the order of MySQL's bits.
     pub fn flags(self) -> impl Iterator<Item = bool> {
         (0..NAMES.len()).map(move |bit| self.0 & (1 << bit) != 0)

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
 use super::merge::{as_written, chosen_number, coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
-use crate::parse::ast::{self, FunctionCall};
+use crate::parse::ast::{self, FunctionCall, Literal};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
 
 /// Other names of functions.
@@ -213,6 +213,9 @@ impl Binder<'_> {
         let mut args = Vec::with_capacity(call.args.len());
         for (i, arg) in call.args.iter().enumerate() {
             let bound = match &arg.kind {
+                // Nothing has no digits: it is no number in any base.
+                ast::ExprKind::Literal(Literal::Hex { value, .. } | Literal::Bit(value)) if value.is_empty() && matches!(func, FuncId::Bin | FuncId::Oct | FuncId::Conv) => None,
+                ast::ExprKind::Literal(literal) if func == FuncId::Conv && i == 0 => self.numeric_literal(literal).map(as_bits),
                 ast::ExprKind::Literal(literal) if func.wants_number(i) => self.numeric_literal(literal),
                 _ => None,
             };
@@ -288,4 +291,10 @@ impl Binder<'_> {
         let set = result.expect("checked by the caller");
         Ok(Expr { kind: ExprKind::Cast(Box::new(set)), ty: ExprType::bigint(false) })
     }
+}
+
+/// A number as a column of bits has it.
+fn as_bits(mut number: Expr) -> Expr {
+    number.ty = ExprType::column(ColumnType::new(TypeKind::Bit(64)), false);
+    number
 }

@@ -1,6 +1,6 @@
 //! Which collation wins when strings meet: MySQL's DTCollation::aggregate.
 
-use highkey_types::{Charset, Collation, MySqlError};
+use highkey_types::{Charset, Collation, MySqlError, Value};
 
 use super::errors;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
@@ -72,8 +72,16 @@ fn is_ascii(expr: &Expr) -> bool {
     }
 }
 
+/// A literal that the character set cannot hold.
+fn is_lost(expr: &Expr, charset: Charset) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(Value::Text(text)) if charset != Charset::Binary => !text.is_ascii() && !text.chars().all(|c| charset.can_encode(c)),
+        _ => false,
+    }
+}
+
 /// The collation of the strings among `exprs` together. `connection` is what numbers and NULL alone take.
-/// With `comparing`, no collation at all is an error too.
+/// A literal that its character set cannot hold is an error; with `comparing`, no collation at all is one too.
 pub(super) fn aggregate(exprs: &[&Expr], connection: &'static Collation, comparing: bool, operation: &str) -> Result<Derived, MySqlError> {
     let mut result: Option<(Derived, bool)> = None;
     let fail = || {
@@ -91,6 +99,9 @@ pub(super) fn aggregate(exprs: &[&Expr], connection: &'static Collation, compari
         });
     }
     let derived = result.map_or((connection, Coercibility::Ignorable), |(d, _)| d);
+    if exprs.iter().any(|expr| is_lost(expr, derived.0.charset)) {
+        return Err(fail());
+    }
     if comparing && derived.1 == Coercibility::NoCollation {
         return Err(fail());
     }

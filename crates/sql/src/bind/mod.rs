@@ -109,6 +109,11 @@ pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, number: bool, cx: &dy
     bind_over(expr, &from::table_fields(table, &table.name), number, true, cx)
 }
 
+/// The columns of a table under the name of a handler.
+pub fn handler_fields(table: &TableDef, name: &str) -> Vec<Field> {
+    from::table_fields(table, name)
+}
+
 /// Binds an expression over `fields` (SHOW … WHERE). `number`: one that is nothing but a hexadecimal or bit literal is a number, not bytes; so it is in
 /// conditions and for columns of numbers.
 pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {

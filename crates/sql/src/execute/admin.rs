@@ -61,10 +61,10 @@ impl Session {
         for item in items {
             if matches!(item, Flush::Tables { .. }) {
                 self.state.count(StatusCounter::FlushCommands, 1);
+                self.handlers.rewind();
             }
             match item {
-                // There is one copy of the accounts, which this would read again.
-                Flush::Privileges => {}
+                Flush::Privileges => self.flush_privileges().await?,
                 Flush::Status => self.state.instance.flush_status(&self.state.process),
                 Flush::Logs(kind) => {
                     if kind.as_deref().is_none_or(|kind| kind == "BINARY")
@@ -94,6 +94,14 @@ impl Session {
             }
         }
         Ok(Outcome::ok())
+    }
+
+    /// There is one copy of the accounts: only tables that a restore has made have something to read.
+    async fn flush_privileges(&mut self) -> Result<(), MySqlError> {
+        let cx = self.ddl_context_logging("FLUSH PRIVILEGES".into());
+        let dropped = self.state.instance.database().clone().load_privileges(&cx).await?;
+        dropped.into_iter().for_each(|id| self.state.instance.exprs().forget(id));
+        Ok(())
     }
 
     /// PURGE BINARY LOGS BEFORE.
@@ -135,7 +143,7 @@ impl Session {
                     names.extend(views.iter().filter(|view| !view.is_built_in()).map(|view| (view.def().schema.clone(), view.def().name.clone())));
                     names.extend(BoundTables::of(&rel).tables.iter().map(|(table, _)| (table.def().schema.clone(), table.def().name.clone())));
                 }
-                None if information_schema::find(&schema, &name).is_some() => {}
+                None if information_schema::find_shown(&catalog, &schema, &name).is_some() => {}
                 None => {
                     catalog.table(&schema, &name)?;
                     names.push((schema, name));

@@ -676,7 +676,7 @@ impl Draft {
             partitions::check_columns(partitioning, &self.partitioned_by, &plan.spec.columns, &spec.columns)?;
         }
         for key in &self.new_foreign_keys {
-            plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true)?);
+            plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true, cx)?);
         }
         for check in &self.new_checks {
             table_spec::add_check(&mut spec, check, cx)?;

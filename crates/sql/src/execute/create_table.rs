@@ -8,6 +8,7 @@ use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 use super::inserter::Inserter;
 use super::collation::collation_of;
 use super::{Failure, Outcome, partitions, table_spec};
+use crate::information_schema;
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::plan::{BoundQuery, Field};
 use crate::session::{Session, SessionState, error, error::err};
@@ -32,7 +33,11 @@ impl Session {
         let collation = self.schema_collation(&schema)?;
         let is_there = match create.temporary {
             true => self.state.temporary.find(&schema, &name).is_some(),
-            false => self.state.instance.database().catalog().has(&schema, &name),
+            false => {
+                let catalog = self.state.instance.database().catalog();
+                // A restore makes the server's own tables anew, but for those that it makes only if they are not there.
+                catalog.has(&schema, &name) || (create.if_not_exists && information_schema::find(&schema, &name).is_some())
+            }
         };
         if is_there {
             let error = error::table_exists(&name);

@@ -225,7 +225,7 @@ impl Session {
             };
         }
         let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
-        let columns: Vec<String> = if let Some(table) = information_schema::find(schema, name) {
+        let columns: Vec<String> = if let Some(table) = information_schema::find_shown(&catalog, schema, name) {
             table.columns.iter().map(|(name, ..)| name.to_string()).collect()
         } else if let Some(view) = sys::find_view(&catalog, schema, name) {
             // One that is no longer valid can be granted on as a whole.

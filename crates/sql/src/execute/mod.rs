@@ -12,6 +12,7 @@ mod ddl;
 mod delete;
 mod explain;
 mod grants;
+mod handler;
 mod histogram;
 mod inside;
 mod insert;
@@ -45,15 +46,17 @@ use std::pin::pin;
 use highkey_table::RoutineKind;
 use highkey_types::{MySqlError, errors};
 
-use crate::parse::ast::{Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
+use crate::parse::ast::{HandlerStatement, Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
+use crate::sys;
 
 pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
 pub(crate) use create_table::GENERATED_KEY;
 pub(crate) use delete::delete_tables;
+pub(crate) use handler::Handlers;
 pub(crate) use inside::rows_inside;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub use kept::KeptQueries;
@@ -170,7 +173,7 @@ pub(crate) fn refused_inside(statement: &Statement, kind: &str) -> Option<MySqlE
     use Statement::*;
     Some(match statement {
         Query(query) if query.into.is_none() => errors::sp_no_retset(kind),
-        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
+        Handler(HandlerStatement::Read(_)) | Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
         Prepare { .. } | Execute { .. } | Deallocate(_) => errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL"),
         Flush(_) => errors::stmt_not_allowed_in_sf_or_trg("FLUSH"),
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
@@ -243,6 +246,11 @@ impl Session {
             }
         }
         self.count_statement(statement);
+        if sys::is_restore(&self.state, statement) {
+            let e = errors::no_system_schema_access(sys::SCHEMA);
+            self.state.note(e.code, e.message);
+            return Ok(Outcome::ok());
+        }
         let instance = self.state.instance.clone();
         let admission = self.admission(&instance);
         match statement {
@@ -313,6 +321,7 @@ impl Session {
             Statement::Xa(statement) => self.xa(statement, sink).await,
             Statement::Binlog(text) => self.binlog(text).await,
             Statement::Plugin { install, name } => self.plugin(*install, name),
+            Statement::Handler(statement) => self.handler(statement, sink).await,
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock().await,
             Statement::LockInstance => self.lock_instance().await,
@@ -470,6 +479,9 @@ pub(crate) fn counter_of(statement: &Statement) -> StatusCounter {
         Statement::Binlog(_) => C::ComBinlog,
         Statement::Plugin { install: true, .. } => C::ComInstallPlugin,
         Statement::Plugin { install: false, .. } => C::ComUninstallPlugin,
+        Statement::Handler(HandlerStatement::Open { .. }) => C::ComHaOpen,
+        Statement::Handler(HandlerStatement::Read(_)) => C::ComHaRead,
+        Statement::Handler(HandlerStatement::Close(_)) => C::ComHaClose,
         Statement::LockTables(_) => C::ComLockTables,
         Statement::UnlockTables => C::ComUnlockTables,
         Statement::LockInstance => C::ComLockInstance,

@@ -315,7 +315,7 @@ pub fn table(
     }
     check_stored_exprs(&spec, &ast.columns, cx)?;
     for key in &ast.foreign_keys {
-        add_foreign_key(&mut spec, key, false)?;
+        add_foreign_key(&mut spec, key, false, cx)?;
     }
     check_actions(&spec, cx)?;
     finish(&spec)?;
@@ -359,7 +359,7 @@ fn drop_needless(keys: &mut Vec<ast::IndexDef>) {
 }
 
 /// Adds a foreign key, named `table_ibfk_n` if it has no name; and an index for it, if there is none. Returns its name.
-pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering: bool) -> Result<Str, MySqlError> {
+pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering: bool, cx: &mut dyn DefinitionChecks) -> Result<Str, MySqlError> {
     let shown = key.name.as_deref().unwrap_or("foreign key without name");
     if key.columns.len() != key.parent_columns.len() {
         return Err(errors::wrong_fk_def(shown, "Key reference and table reference don't match"));
@@ -393,7 +393,7 @@ pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering:
         spec.indexes.retain(|index| !(index.generated && index.parts.len() == columns.len() && serves(index)));
     }
     if !spec.indexes.iter().any(serves) {
-        let wanted = index(&foreign_key_index(key), &mut spec.columns, &[])?;
+        let wanted = index(&foreign_key_index(key), &mut spec.columns, &[], cx)?;
         push_index(spec, wanted)?;
     }
     spec.foreign_keys.push(ForeignKeyDef {

@@ -38,7 +38,12 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         F::Pi => return Ok(Value::Double(std::f64::consts::PI)),
         F::Rand => return Ok(Value::Double(rand(args.first(), Some(0), cx))),
         F::Crc32 => return Ok(Value::UInt(u64::from(crc32(&super::string::encoded(&args[0], types.arg(0)))))),
-        F::Conv => return Ok(conv(&args[0], to_i64(&args[1], cx), to_i64(&args[2], cx))),
+        F::Conv => {
+            let from = to_i64(&args[1], cx);
+            // Bits are their number, and no digits of a base.
+            let decimal = matches!(types.arg(0).ty.kind, TypeKind::Bit(_)) && from.is_some_and(is_base);
+            return Ok(conv(&args[0], if decimal { Some(10) } else { from }, to_i64(&args[2], cx)));
+        }
         F::Bin => return Ok(conv(&args[0], Some(10), Some(2))),
         F::Oct => return Ok(conv(&args[0], Some(10), Some(8))),
         _ => {}
@@ -214,11 +219,15 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
+/// CONV counts in it, with the sign or without.
+fn is_base(base: i64) -> bool {
+    (2..=36).contains(&base.unsigned_abs())
+}
+
 /// CONV: digits of one base in another; a negative base means signed.
 fn conv(value: &Value, from: Option<i64>, to: Option<i64>) -> Value {
     let (Some(from), Some(to)) = (from, to) else { return Value::Null };
-    let base = |b: i64| (2..=36).contains(&b.unsigned_abs());
-    if !base(from) || !base(to) {
+    if !is_base(from) || !is_base(to) {
         return Value::Null;
     }
     let text = match value {

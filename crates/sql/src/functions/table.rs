@@ -81,7 +81,7 @@ impl FuncId {
             AesDecrypt | AesEncrypt | Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | ExtractValue | FindInSet | Hex | Insert | Instr | Left
                 | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
                 | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
-                | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | UpdateXml | Upper | WeightString
+                | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | Unhex | UpdateXml | Upper | WeightString
         )
     }
 
@@ -128,6 +128,7 @@ impl FuncId {
             | PeriodAdd | PeriodDiff | Rand | RandomBytes | Sleep => true,
             Elt | FromUnixtime | MakeSet => argument == 0,
             Left | Lpad | Repeat | Right | Rpad => argument == 1,
+            Conv => argument > 0,
             Format => argument < 2,
             Insert => argument == 1 || argument == 2,
             Substring => argument > 0,

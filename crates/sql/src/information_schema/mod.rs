@@ -1,6 +1,6 @@
 //! information_schema, the tables of performance_schema, mysql and sys that clients read: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
+//! `definitions.rs` has their columns, `mysql_tables.sql` the definitions that a dump gets; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests, `innodb.rs` those of InnoDB's own tables, `performance.rs`
 //! what performance_schema is set up for, `statements.rs` statements by kind, `usage.rs` how tables and indexes are used, `io.rs` the summaries of waits, files, sockets and memory, `routines.rs` those of stored routines, `triggers.rs` those of triggers. Tables about what Highkey does not have (caches of full-text indexes, the instruments
 //! that `setup_instruments` and the consumers that `setup_consumers` do not have) are there and empty, because tools join them.
@@ -24,6 +24,7 @@ mod waits;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use highkey_table::Catalog;
 use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning};
 
 use crate::plan::{VirtualTable, Wanted};
@@ -55,14 +56,32 @@ pub fn find(schema: &str, name: &str) -> Option<Arc<VirtualTable>> {
     TABLES.get(&(schema.to_lowercase(), name.to_lowercase())).cloned()
 }
 
+/// Finds a virtual table, unless a restore has made a table of that name, which stands before it.
+pub fn find_shown(catalog: &Catalog, schema: &str, name: &str) -> Option<Arc<VirtualTable>> {
+    find(schema, name).filter(|table| !is_hidden(catalog, table))
+}
+
+fn is_hidden(catalog: &Catalog, table: &VirtualTable) -> bool {
+    catalog.find_table(&table.schema, &table.name).is_some()
+}
+
+/// What SHOW CREATE TABLE says of a table of `mysql` or `sys`: the table that takes its rows elsewhere.
+pub fn definition(table: &VirtualTable) -> Option<&'static str> {
+    if !matches!(&*table.schema, "mysql" | "sys") {
+        return None;
+    }
+    let head = format!("CREATE TABLE `{}` (", table.name);
+    include_str!("mysql_tables.sql").trim_end().split("\n\n").find(|statement| statement.starts_with(&head))
+}
+
 /// Schemas that hold nothing but virtual tables.
 pub fn is_virtual_schema(schema: &str) -> bool {
     schema.eq_ignore_ascii_case("information_schema") || schema.eq_ignore_ascii_case("performance_schema")
 }
 
-/// The virtual tables of a schema, by name as MySQL shows it.
-pub fn tables_of(schema: &str) -> Vec<Arc<VirtualTable>> {
-    let mut tables: Vec<_> = TABLES.values().filter(|t| t.schema.eq_ignore_ascii_case(schema)).cloned().collect();
+/// The virtual tables of a schema, by name as MySQL shows it; without those before which a table of the catalog stands.
+pub fn tables_of(catalog: &Catalog, schema: &str) -> Vec<Arc<VirtualTable>> {
+    let mut tables: Vec<_> = TABLES.values().filter(|t| t.schema.eq_ignore_ascii_case(schema) && !is_hidden(catalog, t)).cloned().collect();
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     tables
 }

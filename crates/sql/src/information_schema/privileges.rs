@@ -1,9 +1,9 @@
 //! USER_PRIVILEGES, SCHEMA_PRIVILEGES, TABLE_PRIVILEGES and COLUMN_PRIVILEGES, those about roles, and the tables of `mysql` that say the same.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use highkey_table::{AccountName, Privileges, RoutineKind, UserDef};
+use highkey_table::{AccountName, Grants, Privileges, RoutineKind, TableGrants, UserDef};
 use highkey_types::{DateTime, Value};
 
 use super::rows::{t, u};
@@ -85,6 +85,43 @@ pub(super) fn of_columns(state: &SessionState) -> Vec<Vec<Value>> {
     all
 }
 
+/// Accounts that MySQL has for itself and nobody can log in as, which restores bring to it and from it.
+static SERVER_ACCOUNTS: LazyLock<[Arc<UserDef>; 3]> = LazyLock::new(|| {
+    let account = |user: &str, grants: Grants| {
+        Arc::new(UserDef {
+            user: user.into(),
+            plugin: "caching_sha2_password".into(),
+            authentication_string: "$A$005$THISISACOMBINATIONOFINVALIDSALTANDPASSWORDTHATMUSTNEVERBRBEUSED".into(),
+            account_locked: true,
+            grants,
+            ..UserDef::root()
+        })
+    };
+    let grants = |(schema, granted): (&str, Privileges), (of, table): (&str, &str)| {
+        let mut grants = Grants::default();
+        grants.schemas.insert(schema.to_owned(), granted);
+        grants.tables.entry(of.to_owned()).or_default().insert(table.to_owned(), TableGrants { table: Privileges::SELECT, ..TableGrants::default() });
+        grants
+    };
+    let mut session = grants(("performance_schema", Privileges::SELECT), ("mysql", "user"));
+    session.global = Privileges::SUPER;
+    session.dynamic.extend(["PERSIST_RO_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN"].map(|name| (name.to_owned(), false)));
+    [
+        account("mysql.infoschema", Grants { global: Privileges::SELECT, ..Grants::default() }),
+        account("mysql.session", session),
+        account("mysql.sys", grants(("sys", Privileges::TRIGGER), ("sys", "sys_config"))),
+    ]
+});
+
+/// The accounts that `mysql.user` and its like tell of: those of the catalog, and those that MySQL has for itself.
+fn shown_accounts(state: &SessionState) -> Vec<Arc<UserDef>> {
+    let mut users = state.instance.database().catalog().users();
+    let missing: Vec<_> = SERVER_ACCOUNTS.iter().filter(|own| !users.iter().any(|user| user.user == own.user && user.host == own.host)).cloned().collect();
+    users.extend(missing);
+    users.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
+    users
+}
+
 fn flag(on: bool) -> Value {
     t(if on { "Y" } else { "N" })
 }
@@ -102,7 +139,7 @@ pub(super) fn user_table(state: &SessionState) -> Vec<Vec<Value>> {
         row.extend([Value::Null, Value::Null]);
         row
     };
-    state.instance.database().catalog().users().into_iter().map(row).collect()
+    shown_accounts(state).into_iter().map(row).collect()
 }
 
 /// `mysql.global_grants`: the dynamic privileges.
@@ -111,7 +148,7 @@ pub(super) fn global_grants_table(state: &SessionState) -> Vec<Vec<Value>> {
         let row = |(name, grantable): (&String, &bool)| vec![t(&user.user), t(&user.host), t(name), flag(*grantable)];
         user.grants.dynamic.iter().map(row).collect::<Vec<_>>()
     };
-    state.instance.database().catalog().users().into_iter().flat_map(of_user).collect()
+    shown_accounts(state).into_iter().flat_map(of_user).collect()
 }
 
 /// `mysql.db`.
@@ -139,7 +176,7 @@ pub(super) fn db_table(state: &SessionState) -> Vec<Vec<Value>> {
         Privileges::TRIGGER,
     ];
     let mut all = Vec::new();
-    for user in state.instance.database().catalog().users() {
+    for user in shown_accounts(state) {
         for (schema, granted) in &user.grants.schemas {
             let mut row = vec![t(&user.host), t(schema), t(&user.user)];
             row.extend(COLUMNS.iter().map(|privilege| flag(granted.has(*privilege))));
@@ -161,7 +198,7 @@ fn set_text(privileges: Privileges) -> Value {
 /// `mysql.tables_priv`. Nobody keeps who granted it, and MySQL does not keep when either.
 pub(super) fn tables_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
-    for user in state.instance.database().catalog().users() {
+    for user in shown_accounts(state) {
         for (schema, tables) in &user.grants.tables {
             for (table, granted) in tables {
                 let of_columns = granted.columns.values().fold(Privileges::NONE, |all, some| all.and(*some));

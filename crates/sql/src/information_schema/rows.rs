@@ -304,7 +304,7 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     for schema in SYSTEM_SCHEMAS {
-        for table in super::tables_of(schema).into_iter().filter(|table| wanted.schema(schema) && state.sees_table(schema, &table.name)) {
+        for table in super::tables_of(&state.instance.database().catalog(), schema).into_iter().filter(|table| wanted.schema(schema) && state.sees_table(schema, &table.name)) {
             let kind = super::table_type(&table);
             let (engine, format, collation) = match kind {
                 "BASE TABLE" => (t("InnoDB"), t("Dynamic"), t("utf8_bin")),
@@ -379,7 +379,7 @@ fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         }
     }
     for schema in SYSTEM_SCHEMAS {
-        for table in super::tables_of(schema).into_iter().filter(|_| wanted.schema(schema)) {
+        for table in super::tables_of(&state.instance.database().catalog(), schema).into_iter().filter(|_| wanted.schema(schema)) {
             for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {
                 let Some(privileges) = cell(schema, &table.name, name) else { continue };
                 let mut def = ColumnDef::new(name, ty.clone());

@@ -11,6 +11,7 @@ mod dml;
 mod event;
 mod expr;
 mod from;
+mod handler;
 mod hints;
 mod json_table;
 mod lexer;

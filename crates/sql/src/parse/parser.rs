@@ -546,7 +546,7 @@ impl<'a> Parser<'a> {
             "DESCRIBE" | "DESC" | "EXPLAIN" => self.describe(),
             "KILL" | "FLUSH" | "SHUTDOWN" | "RESET" | "PURGE" | "CHECK" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.admin(),
             "CALL" => self.call_statement(),
-            "HANDLER" => unsupported("HANDLER"),
+            "HANDLER" => self.handler(),
             "INSTALL" | "UNINSTALL" => self.plugin(),
             "HELP" => unsupported("HELP"),
             "IMPORT" => unsupported("IMPORT TABLE"),

@@ -82,6 +82,8 @@ struct CachedPlan {
     plan: Plan,
     /// Of the parameters: what comparisons and arithmetic do depends on them.
     types: Vec<ExprType>,
+    /// See `narrow_charsets`.
+    narrow: Vec<Charset>,
     tables: BoundTables,
     settings: Settings,
 }
@@ -201,7 +203,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::LockInstance | Statement::UnlockInstance | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::LockInstance | Statement::UnlockInstance | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) | Statement::Handler(_)
             | Statement::CreateRoutine(_) | Statement::CreateTrigger(_) | Statement::AlterRoutine { .. } | Statement::CreateEvent(_) | Statement::AlterEvent(_) | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
             | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());
@@ -340,6 +342,7 @@ impl Session {
         if let Some(kept) = kept
             && kept.settings == settings
             && kept.types == types
+            && holds(&kept.narrow, self.state.params.iter())
             // It may use names that are not locked.
             && !self.state.locks.has_tables()
             && self.open_tables(&kept.tables).await?
@@ -403,9 +406,13 @@ impl Session {
             if plan_has_subquery(&plan) || plan_depends_on_values(&plan) {
                 return Ok(None);
             }
+            let narrow = narrow_charsets(&plan);
+            if !holds(&narrow, self.state.params.iter()) {
+                return Ok(None);
+            }
             if self.open_tables(&tables).await? {
                 let types = self.state.param_types.clone();
-                let cached = Arc::new(CachedPlan { plan, types, tables, settings });
+                let cached = Arc::new(CachedPlan { plan, types, narrow, tables, settings });
                 *statement.plan.lock() = Some(cached.clone());
                 return Ok(Some(cached));
             }
@@ -476,20 +483,42 @@ impl Session {
 /// Other values than it was bound with may make another plan of the statement.
 fn plan_depends_on_values(plan: &Plan) -> bool {
     let mut found = false;
-    let mut note = |e: &Expr| found |= depends_on_values(e);
+    !each_expr(plan, &mut |e| found |= depends_on_values(e)) || found
+}
+
+/// Character sets of its texts that do not hold everything. A value that one of them cannot hold is an error where the two meet: then the statement is bound with its values.
+fn narrow_charsets(plan: &Plan) -> Vec<Charset> {
+    let mut narrow = Vec::new();
+    each_expr(plan, &mut |e| {
+        let charset = e.ty.ty.charset();
+        if e.ty.ty.is_text() && !charset.can_encode(char::MAX) && !narrow.contains(&charset) {
+            narrow.push(charset);
+        }
+    });
+    narrow
+}
+
+/// Whether the character sets hold all the texts among the values.
+fn holds<'v>(narrow: &[Charset], values: impl Iterator<Item = &'v Value>) -> bool {
+    let mut texts = values.filter_map(Value::as_str).filter(|text| !text.is_ascii());
+    narrow.is_empty() || texts.all(|text| text.chars().all(|c| narrow.iter().all(|charset| charset.can_encode(c))))
+}
+
+/// Goes through the expressions of a plan; false: it is of a kind that is not kept.
+fn each_expr(plan: &Plan, f: &mut dyn FnMut(&Expr)) -> bool {
     match plan {
-        Plan::Query(bound, _) => bound.rel.for_each_expr(&mut |e, _| note(e)),
+        Plan::Query(bound, _) => bound.rel.for_each_expr(&mut |e, _| f(e)),
         Plan::Insert(bound) => {
             let rows = if let bind::BoundSource::Rows(rows) = &bound.source { rows.as_slice() } else { &[] };
             let values = rows.iter().flatten().filter_map(RowValue::expr);
             let checks = bound.check.iter().map(|check| &check.condition);
-            values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).chain(checks).for_each(|e| e.walk(&mut note));
+            values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).chain(checks).for_each(|e| e.walk(&mut |e| f(e)));
         }
-        Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
-        Plan::Delete(BoundDelete::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
-        Plan::Update(_) | Plan::Delete(_) => return true,
+        Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut |e| f(e))),
+        Plan::Delete(BoundDelete::Single(single)) => single.exprs().for_each(|e| e.walk(&mut |e| f(e))),
+        Plan::Update(_) | Plan::Delete(_) => return false,
     }
-    found
+    true
 }
 
 fn depends_on_values(e: &Expr) -> bool {

@@ -40,7 +40,7 @@ use futures::FutureExt;
 use highkey_table::{ReplicaRecord, Table, WaitKind, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
-use crate::execute::{self, Failure, Outcome};
+use crate::execute::{self, Failure, Handlers, Outcome};
 use crate::measure::Profile;
 use crate::parse::ast::Statement;
 use crate::parse::{self, Parsed};
@@ -182,6 +182,8 @@ pub struct Session {
     pub(crate) routines: Routines,
     /// Temporary tables that have been dropped, until the transaction is over that may have rows in them.
     left_tables: Vec<Arc<Table>>,
+    /// What HANDLER has opened.
+    pub(crate) handlers: Handlers,
 }
 
 /// What a session of the replica has besides.
@@ -253,6 +255,7 @@ impl Session {
             own_database: None,
             routines: Routines::default(),
             left_tables: Vec::new(),
+            handlers: Handlers::default(),
         }
     }
 
@@ -746,6 +749,7 @@ impl Session {
 
     /// Gives up what it holds beside its transaction, which has ended: its locks of tables protect nothing any more.
     fn give_up_everything(&mut self) {
+        self.handlers = Handlers::default();
         self.drop_temporary_tables();
         self.unlock_tables();
         self.state.locks.unlock_instance();

@@ -527,7 +527,9 @@ pub struct LockedName {
 impl BindContext for SessionState {
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
         self.check_tables_allowed()?;
-        if let Some(table) = information_schema::find(schema, name) {
+        if let Some(table) = information_schema::find(schema, name)
+            && (information_schema::is_virtual_schema(schema) || self.instance.database().catalog().find_table(&table.schema, &table.name).is_none())
+        {
             return Ok(TableSource::Virtual(table));
         }
         if schema.eq_ignore_ascii_case("performance_schema") {

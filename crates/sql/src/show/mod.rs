@@ -20,7 +20,7 @@ use crate::execute;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
-use crate::plan::{ExprType, Field};
+use crate::plan::{ExprType, Field, VirtualTable};
 use crate::privileges::{RoleSettings, column_cell, grant_statements, grants_with_roles, role_name};
 use crate::replica;
 use crate::routine;
@@ -136,9 +136,11 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::TableStatus { schema } => {
             let schema = known_schema(state, schema.as_deref())?;
-            let tables = state.instance.database().catalog().tables(&schema);
-            let mut rows: Vec<Vec<Value>> = tables.iter().map(|table| table_status(state, table)).collect();
-            rows.extend(sys::views(&state.instance.database().catalog(), &schema).iter().map(|view| view_status(state, view)));
+            let catalog = state.instance.database().catalog();
+            let mut rows: Vec<Vec<Value>> = catalog.tables(&schema).iter().map(|table| table_status(state, table)).collect();
+            let of_server = information_schema::tables_of(&catalog, &schema);
+            rows.extend(of_server.iter().filter(|table| information_schema::definition(table).is_some()).map(|table| server_table_status(state, table)));
+            rows.extend(sys::views(&catalog, &schema).iter().map(|view| view_status(state, view)));
             rows.retain(|row| row[0].as_str().is_some_and(|name| state.sees_table(&schema, name)));
             rows.sort_by(|a, b| a[0].as_str().cmp(&b[0].as_str()));
             Answer::new(
@@ -151,6 +153,11 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::CreateTable(name) => {
             if let Some(view) = view(state, name)? {
                 return Ok(create_view(state, &view));
+            }
+            if let Some(table) = server_table(state, name)?
+                && let Some(text) = information_schema::definition(&table)
+            {
+                return Ok(Answer::new("Table s64;Create Table S", vec![vec![t(&table.name), t(text)]]));
             }
             let table = base_table(state, name)?;
             let text = create::table(state, &table);
@@ -287,9 +294,10 @@ pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, M
 }
 
 fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
-    let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
-    names.extend(sys::views(&state.instance.database().catalog(), schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
-    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), information_schema::table_type(t))));
+    let catalog = state.instance.database().catalog();
+    let mut names: Vec<(String, &'static str)> = catalog.tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
+    names.extend(sys::views(&catalog, schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
+    names.extend(information_schema::tables_of(&catalog, schema).iter().map(|t| (information_schema::shown_name(t), information_schema::table_type(t))));
     names.retain(|(name, _)| state.sees_table(schema, name));
     names.sort();
     names
@@ -298,6 +306,12 @@ fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)
 fn base_table(state: &SessionState, name: &ObjectName) -> Result<Arc<Table>, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
     state.base_table(&schema, &name.name)
+}
+
+/// The table of the server's own that a name means, if it means one.
+fn server_table(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<VirtualTable>>, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    Ok(information_schema::find_shown(&state.instance.database().catalog(), &schema, &name.name).filter(|_| !state.is_temporary(name)))
 }
 
 /// The view that a name means, if it means one.
@@ -355,6 +369,15 @@ fn view_status(state: &SessionState, view: &View) -> Vec<Value> {
     row
 }
 
+/// How many rows a table of the server's own has is not known before they are made.
+fn server_table_status(state: &SessionState, table: &VirtualTable) -> Vec<Value> {
+    let mut row = vec![t(&table.name), t("InnoDB"), u(10u64), t("Dynamic")];
+    row.extend((0..6).map(|_| u(0u64)));
+    row.extend([Value::Null, Value::DateTime(information_schema::wall_clock(state, state.instance.started_at()))]);
+    row.extend([Value::Null, Value::Null, t("utf8_bin"), Value::Null, t(""), t("")]);
+    row
+}
+
 fn table_status(state: &SessionState, table: &Arc<Table>) -> Vec<Value> {
     let def = table.def();
     let size = table_size(state, table);
@@ -397,7 +420,7 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
             rows.push(vec![t(&column.name), t(column.ty.to_string()), nullable, t(key), default, extra]);
         }
     };
-    match information_schema::find(&schema, &name.name) {
+    match information_schema::find_shown(&state.instance.database().catalog(), &schema, &name.name) {
         Some(table) => {
             for (name, ty, nullable) in &table.columns {
                 let mut def = highkey_table::ColumnDef::new(name, ty.clone());

@@ -11,15 +11,25 @@ use parking_lot::Mutex;
 use crate::bind::{self, BindContext, TableSource};
 use crate::execute;
 use crate::information_schema;
-use crate::parse::ast::{Statement, VariableScope};
+use crate::parse::ast::{ObjectName, Statement, StoredProgram, VariableScope};
 use crate::parse::{self, ParseOptions};
 use crate::session::{SessionState, error};
 use crate::variables::SqlModes;
 
-const SCHEMA: &str = "sys";
+pub const SCHEMA: &str = "sys";
 
 /// As MySQL makes them.
 const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+/// Routines that MySQL has in the schema and Highkey has not.
+const OTHER_ROUTINES: [&str; 19] = [
+    "diagnostics", "ps_setup_disable_background_threads", "ps_setup_disable_consumer", "ps_setup_disable_instrument", "ps_setup_disable_thread", "ps_setup_enable_background_threads",
+    "ps_setup_enable_consumer", "ps_setup_enable_instrument", "ps_setup_enable_thread", "ps_setup_reload_saved", "ps_setup_reset_to_default", "ps_setup_save", "ps_statement_avg_latency_histogram",
+    "ps_thread_stack", "ps_thread_trx_info", "ps_trace_statement_digest", "ps_trace_thread", "ps_truncate_all_tables", "statement_performance_analyzer",
+];
+
+/// The triggers of MySQL's `sys_config`.
+const TRIGGERS: [&str; 2] = ["sys_config_insert_set_user", "sys_config_update_set_user"];
 
 /// By name.
 static VIEWS: LazyLock<BTreeMap<Str, Arc<View>>> = LazyLock::new(|| {
@@ -167,6 +177,25 @@ impl BindContext for AnySession<'_> {
 
     fn user_var(&self, _name: &str) -> Option<(Value, &'static Collation)> {
         None
+    }
+}
+
+/// What a dump says of the views, routines and triggers that MySQL has in the schema: each is dropped if it is there, and made. Its restore leaves them as they are.
+pub fn is_restore(state: &SessionState, statement: &Statement) -> bool {
+    let of_sys = |name: &ObjectName| state.schema_of(name.schema.as_deref()).is_ok_and(|schema| &*schema == SCHEMA);
+    let is_view = |name: &ObjectName| of_sys(name) && VIEWS.contains_key(name.name.as_str());
+    let is_routine = |kind: RoutineKind, name: &ObjectName| {
+        let lower = name.name.to_lowercase();
+        of_sys(name) && (OTHER_ROUTINES.contains(&lower.as_str()) || ROUTINES.contains_key(&(kind, Str::from(lower))))
+    };
+    match statement {
+        Statement::CreateView(view) => !view.alter && !view.replace && is_view(&view.name),
+        Statement::DropTable(drop) => drop.if_exists && !drop.temporary && drop.names.iter().all(is_view),
+        Statement::CreateRoutine(create) => !create.if_not_exists && is_routine(create.kind, &create.name),
+        Statement::DropProgram { kind: StoredProgram::Procedure, if_exists: true, name } => is_routine(RoutineKind::Procedure, name),
+        Statement::DropProgram { kind: StoredProgram::Function, if_exists: true, name } => is_routine(RoutineKind::Function, name),
+        Statement::CreateTrigger(create) => of_sys(&create.name) && TRIGGERS.contains(&create.name.name.as_str()),
+        _ => false,
     }
 }
 

@@ -46,7 +46,8 @@ struct Schema {
 impl Catalog {
     /// All schemas by name, the system ones among them.
     pub fn schemas(&self) -> Vec<Arc<SchemaDef>> {
-        let mut all: Vec<_> = self.schemas.values().map(|s| s.def.clone()).collect();
+        // System schemas are among them once a restore has made tables there.
+        let mut all: Vec<_> = self.schemas.values().map(|s| s.def.clone()).filter(|def| !is_system_schema(&def.name)).collect();
         all.extend(SYSTEM_SCHEMAS.iter().map(|name| system_schema(name)));
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
@@ -220,7 +221,11 @@ impl Catalog {
 
     pub(crate) fn put_table(&mut self, table: Arc<Table>) {
         self.note_references(&table, true);
-        let schema = self.schemas.get_mut(&table.def.schema).expect("a table's schema exists while it is locked");
+        let name = &table.def.schema;
+        if is_system_schema(name) && !self.schemas.contains_key(name) {
+            self.put_schema((*system_schema(name)).clone());
+        }
+        let schema = self.schemas.get_mut(name).expect("a table's schema exists while it is locked");
         Arc::make_mut(schema).tables.insert(table.def.name.clone(), table);
     }
 

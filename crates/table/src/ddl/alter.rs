@@ -7,8 +7,8 @@ use highkey_storage::{Direction, Isolation, Txn};
 use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::build::{TableBuilder, TreeBuilder, for_each_row, tree_defs};
-use super::table::{drop_trees, make_trees, refuse_system_schema};
 use super::online::{CatchUp, NewIndexes, NewTable};
+use super::table::{drop_trees, make_trees};
 use super::{DdlContext, checks, spec};
 use crate::catalog::keys;
 use crate::database::Database;
@@ -18,6 +18,7 @@ use crate::foreign::define;
 use crate::metadata_lock::MetadataMode;
 use crate::partition::Partitioning;
 use crate::row::RowBatch;
+use crate::restored::{refuse_system_table, refuse_unless_restored};
 use crate::scan::KeyRange;
 use crate::table::{Table, TableState};
 use crate::transaction::{HeldLocks, Snapshot};
@@ -106,8 +107,8 @@ impl Database {
         plan: AlterPlan,
         convert: RowConversion<'_>,
     ) -> Result<u64, MySqlError> {
-        refuse_system_schema(&plan.schema)?;
-        refuse_system_schema(&plan.spec.schema)?;
+        refuse_unless_restored(&self.catalog(), &plan.schema, &plan.name)?;
+        refuse_system_table(&plan.spec.schema, &plan.spec.name)?;
         let from = (plan.schema.clone(), plan.name.clone());
         let to = (plan.spec.schema.clone(), plan.spec.name.clone());
         // As it is now; asked again when nobody else can change it.

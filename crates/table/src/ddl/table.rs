@@ -15,6 +15,7 @@ use crate::error;
 use crate::foreign::define;
 use crate::high_water;
 use crate::metadata_lock::Name;
+use crate::restored::{refuse_system_table, refuse_unless_restored};
 use crate::table::{Table, TableState};
 use crate::transaction::Transaction;
 use crate::view::{View, ViewDef};
@@ -26,7 +27,7 @@ impl Database {
     /// Errors: 1049, 1050, and those of the definition (1059 to 1075, 1089, 1113, 1117, 1118, 1170, 1280, 1821 to 1830, 3104, 3152, 3733,
     /// 3734, 3780, 3822).
     pub async fn create_table(self: &Arc<Self>, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
-        refuse_system_schema(&wanted.schema)?;
+        refuse_system_table(&wanted.schema, &wanted.name)?;
         let name = (wanted.schema.clone(), wanted.name.clone());
         let _locks = self.lock_related(cx, vec![name.clone()], &wanted.foreign_keys).await?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
@@ -69,8 +70,11 @@ impl Database {
         names: &[TableName],
         if_exists: bool,
     ) -> Result<Vec<TableName>, MySqlError> {
-        for (schema, _) in names {
-            refuse_system_schema(schema)?;
+        for (schema, name) in names {
+            match if_exists {
+                true => refuse_system_table(schema, name)?,
+                false => refuse_unless_restored(&self.catalog(), schema, name)?,
+            }
         }
         let _locks = self.lock_related(cx, names.to_vec(), &[]).await?;
         let catalog = self.catalog();
@@ -106,7 +110,7 @@ impl Database {
 
     /// Empties a table by giving it new trees; AUTO_INCREMENT starts again at 1. Errors: 1146, 1701.
     pub async fn truncate_table(self: &Arc<Self>, cx: &DdlContext, schema: &str, name: &str) -> Result<(), MySqlError> {
-        refuse_system_schema(schema)?;
+        refuse_unless_restored(&self.catalog(), schema, name)?;
         let _locks = self.lock_related(cx, vec![(schema.into(), name.into())], &[]).await?;
         let old = self.catalog().table(schema, name)?;
         define::check_truncated(cx, &old)?;

@@ -7,6 +7,7 @@ mod ddl;
 mod dml;
 mod event;
 mod expr;
+mod handler;
 mod query;
 mod replica;
 mod routine;
@@ -19,6 +20,7 @@ pub use ddl::*;
 pub use dml::*;
 pub use event::*;
 pub use expr::*;
+pub use handler::*;
 pub use query::*;
 pub use replica::*;
 pub use routine::*;
@@ -149,6 +151,8 @@ pub enum Statement {
     Plugin { install: bool, name: String },
     /// BINLOG: events of a binary log in base64.
     Binlog(BinlogText),
+    /// HANDLER.
+    Handler(HandlerStatement),
     /// LOCK TABLES.
     LockTables(Vec<TableLock>),
     /// UNLOCK TABLES.

@@ -336,7 +336,7 @@ async fn sessions_begin_with_the_default_roles() {
     assert_eq!(v.error(select).await.0, 1142);
     assert_eq!(v.value("SELECT CURRENT_ROLE()").await, "`s`@`%`");
     // An account that is a role can be logged in to, a role that is made cannot.
-    assert_eq!(root.rows("SELECT user FROM mysql.user WHERE account_locked = 'Y' ORDER BY 1").await, [["r"], ["s"]]);
+    assert_eq!(root.rows("SELECT user FROM mysql.user WHERE account_locked = 'Y' AND user NOT LIKE 'mysql.%' ORDER BY 1").await, [["r"], ["s"]]);
 }
 
 /// What a routine has bound for its caller is not for who has the connection later.
@@ -559,4 +559,89 @@ async fn logins_act_as_other_accounts_by_proxy() {
         assert_eq!(c.error(sql).await.0, 1044, "{sql}");
     }
     assert_eq!(c.error("ALTER USER zzz IDENTIFIED BY 'e'").await.0, 1227);
+}
+
+/// What a dump says of the accounts, statement by statement.
+#[tokio::test]
+async fn accounts_are_restored_from_a_dump() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    for statement in [
+        "CREATE TABLE t (a INT, b INT)",
+        "CREATE ROLE r",
+        "CREATE USER u@'%' IDENTIFIED WITH mysql_native_password BY 'p' PASSWORD EXPIRE",
+        "GRANT SELECT ON d.* TO u WITH GRANT OPTION",
+        "GRANT UPDATE (a), DELETE ON d.t TO u",
+        "GRANT BINLOG_ADMIN, PROCESS ON *.* TO u",
+        "GRANT INSERT ON d.t TO r",
+        "GRANT r TO u WITH ADMIN OPTION",
+        "GRANT PROXY ON r TO u",
+        "SET DEFAULT ROLE r TO u",
+    ] {
+        root.ok(statement).await;
+    }
+    let before = (root.rows("SHOW GRANTS FOR u").await, root.rows("SHOW CREATE USER u").await, root.rows("SHOW GRANTS FOR r").await);
+    let tables = ["columns_priv", "db", "default_roles", "global_grants", "gtid_executed", "procs_priv", "proxies_priv", "role_edges", "slave_master_info", "tables_priv", "user"];
+    let mut dump = Vec::new();
+    for name in tables {
+        let definition = root.rows(&format!("SHOW CREATE TABLE mysql.{name}")).await[0][1].clone();
+        dump.extend([format!("DROP TABLE IF EXISTS `{name}`"), definition, format!("LOCK TABLES `{name}` WRITE"), format!("/*!40000 ALTER TABLE `{name}` DISABLE KEYS */")]);
+        for row in root.rows(&format!("SELECT * FROM mysql.{name}")).await {
+            let values: Vec<String> = row.iter().map(|value| if value == "NULL" { value.clone() } else { format!("'{value}'") }).collect();
+            dump.push(format!("INSERT INTO `{name}` VALUES ({})", values.join(",")));
+        }
+        dump.extend([format!("/*!40000 ALTER TABLE `{name}` ENABLE KEYS */"), "UNLOCK TABLES".to_owned()]);
+    }
+    root.ok("DROP USER u, r").await;
+    root.ok("CREATE USER gone").await;
+    root.ok("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'").await;
+    root.ok("USE mysql").await;
+    root.ok("CREATE TABLE IF NOT EXISTS slow_log (a INT)").await;
+    assert_eq!(root.rows("SHOW WARNINGS").await, [["Note", "1050", "Table 'slow_log' already exists"]]);
+    for statement in &dump {
+        root.ok(statement).await;
+    }
+    assert_eq!(root.rows("SELECT user FROM user WHERE user IN ('u', 'r', 'gone') ORDER BY 1").await, table("r|u"));
+    assert_eq!(root.rows("SHOW TABLES LIKE 'user'").await, table("user"));
+    assert_eq!(root.rows("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name = 'user'").await, table("1"));
+    assert_eq!(root.error("SHOW GRANTS FOR u").await.0, 1141);
+    root.ok("FLUSH PRIVILEGES").await;
+    assert_eq!((root.rows("SHOW GRANTS FOR u").await, root.rows("SHOW CREATE USER u").await, root.rows("SHOW GRANTS FOR r").await), before);
+    assert_eq!(root.error("SHOW GRANTS FOR gone").await.0, 1141);
+    root.ok("GRANT SELECT ON d.t TO r").await;
+    assert_eq!(root.rows("SELECT table_priv FROM mysql.tables_priv WHERE user = 'r'").await, table("Select,Insert"));
+    assert_eq!(root.error("DROP TABLE mysql.user").await.0, 3552);
+}
+
+/// As MySQL 8.0.12 has them.
+#[tokio::test]
+async fn the_servers_own_accounts_are_told_of() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let users = "SELECT user, select_priv, super_priv, account_locked FROM mysql.user WHERE user LIKE 'mysql.%' ORDER BY 1";
+    assert_eq!(c.rows(users).await, table("mysql.infoschema Y N Y|mysql.session N Y Y|mysql.sys N N Y"));
+    assert_eq!(c.rows("SELECT db, user, select_priv, trigger_priv FROM mysql.db ORDER BY 1").await, table("performance_schema mysql.session Y N|sys mysql.sys N Y"));
+    assert_eq!(c.rows("SELECT db, user, table_name, table_priv FROM mysql.tables_priv ORDER BY 1").await, table("mysql mysql.session user Select|sys mysql.sys sys_config Select"));
+    let dynamic = "SELECT priv, with_grant_option FROM mysql.global_grants WHERE user = 'mysql.session' ORDER BY 1";
+    assert_eq!(c.rows(dynamic).await, table("PERSIST_RO_VARIABLES_ADMIN N|SYSTEM_VARIABLES_ADMIN N"));
+}
+
+/// Of the tables that a dump has.
+#[tokio::test]
+async fn the_servers_own_tables_have_definitions() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let tables = c.rows("SELECT table_name, COUNT(*) FROM information_schema.columns WHERE table_schema = 'mysql' GROUP BY 1").await;
+    assert_eq!(tables.len(), 26);
+    c.ok("SET sql_mode = ''").await;
+    for row in &tables {
+        let shown = c.rows(&format!("SHOW CREATE TABLE mysql.`{}`", row[0])).await[0][1].clone();
+        let copy = shown.replacen(&format!("`{}`", row[0]), "copy", 1);
+        c.ok(&copy).await;
+        let columns = "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE";
+        let of_copy = c.rows(&format!("{columns} table_schema = 'd' AND table_name = 'copy'")).await;
+        assert_eq!(of_copy, c.rows(&format!("{columns} table_schema = 'mysql' AND table_name = '{}'", row[0])).await, "{}", row[0]);
+        c.ok("DROP TABLE copy").await;
+        assert_eq!(c.rows(&format!("SHOW TABLE STATUS FROM mysql LIKE '{}'", row[0])).await.len(), 1);
+    }
 }

@@ -48,7 +48,7 @@ async fn nobody_changes_it() {
         "CREATE OR REPLACE VIEW sys.version AS SELECT 1",
         "CREATE VIEW sys.another AS SELECT 1",
         "DROP FUNCTION sys.format_time",
-        "DROP FUNCTION IF EXISTS sys.format_time",
+        "DROP FUNCTION IF EXISTS sys.another",
         "ALTER FUNCTION sys.format_time COMMENT 'x'",
         "DROP PROCEDURE sys.table_exists",
         "CREATE FUNCTION sys.another() RETURNS INT NO SQL RETURN 1",
@@ -60,6 +60,48 @@ async fn nobody_changes_it() {
     assert!(matches!(c.run("UPDATE sys.sys_config SET value = 1").await, Answer::Error(_)));
     assert!(matches!(c.run("DELETE FROM sys.statement_analysis").await, Answer::Error(_)));
     assert_eq!(c.rows("SELECT sys_version FROM sys.version").await, table("2.0.0"));
+}
+
+/// A dump drops what is there and makes it: that leaves the schema as it is.
+#[tokio::test]
+async fn a_restore_leaves_it_as_it_is() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let version = c.rows("SHOW CREATE VIEW sys.version").await;
+    for statement in [
+        "DROP TABLE IF EXISTS sys.version",
+        "DROP VIEW IF EXISTS sys.version, sys.metrics",
+        "CREATE ALGORITHM=MERGE DEFINER=`mysql.sys`@`localhost` SQL SECURITY INVOKER VIEW sys.version AS SELECT 1 AS sys_version",
+        "DROP FUNCTION IF EXISTS sys.format_time",
+        "CREATE FUNCTION sys.Format_time() RETURNS INT NO SQL RETURN 1",
+        "DROP PROCEDURE IF EXISTS sys.ps_setup_save",
+        "CREATE PROCEDURE sys.ps_setup_save() SELECT 1",
+    ] {
+        c.ok(statement).await;
+        assert_eq!(c.rows("SHOW WARNINGS").await, [["Note", "3552", "Access to system schema 'sys' is rejected."]], "{statement}");
+    }
+    assert_eq!(c.rows("SHOW CREATE VIEW sys.version").await, version);
+    assert_eq!(c.error("CALL sys.ps_setup_save()").await.0, 1305);
+    assert_eq!(c.error("DROP VIEW IF EXISTS sys.version, sys.another").await.0, 3552);
+}
+
+#[tokio::test]
+async fn its_settings_can_be_restored() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let made = c.rows("SHOW CREATE TABLE sys.sys_config").await[0][1].clone();
+    c.ok("USE sys").await;
+    c.ok("DROP TABLE IF EXISTS sys_config").await;
+    c.ok(&made).await;
+    c.ok("LOCK TABLES sys_config WRITE").await;
+    c.ok("ALTER TABLE sys_config DISABLE KEYS").await;
+    c.ok("INSERT INTO sys_config (variable, value) VALUES ('statement_truncate_len', '32')").await;
+    c.ok("UNLOCK TABLES").await;
+    c.ok("CREATE TRIGGER sys_config_insert_set_user BEFORE INSERT ON sys_config FOR EACH ROW SET NEW.set_by = USER()").await;
+    assert_eq!(c.rows("SELECT variable, value FROM sys_config").await, table("statement_truncate_len 32"));
+    assert_eq!(c.rows("SHOW TABLES LIKE 'sys_config'").await.len(), 1);
+    c.ok("DROP TABLE sys_config").await;
+    assert_eq!(c.rows("SELECT COUNT(*) FROM sys_config").await, table("6"));
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod performance;
 mod privileges;
 pub mod routines;
 mod rows;
+mod spatial;
 mod threads;
 pub mod triggers;
 mod waits;

@@ -55,6 +55,9 @@ impl Parser<'_> {
                 column.unique = true;
             } else if self.kws(&["PRIMARY", "KEY"]) || self.kw("KEY") {
                 column.primary = true;
+            } else if self.is_kw("SRID") {
+                self.advance();
+                column.ty.srid = Some(self.integer()?);
             } else if self.kw("COMMENT") {
                 column.comment = Some(self.string()?);
             } else if self.kw("COLLATE") {

@@ -61,8 +61,11 @@ fn rounded((low, high): (f64, f64)) -> f64 {
         // No negative zero.
         let value = (middle * power).round_ties_even() / power + 0.0;
         decimals += 1;
-        if (low..=high).contains(&value) || decimals > DIGITS {
+        if (low..=high).contains(&value) {
             return value;
+        }
+        if decimals > DIGITS {
+            return middle;
         }
     }
 }

@@ -8,6 +8,7 @@ mod geohash;
 mod geojson;
 mod mbr;
 mod measure;
+mod shape;
 pub mod srs;
 mod wkb;
 mod wkt;
@@ -20,6 +21,7 @@ pub use geohash::{geohash, of_geohash};
 pub use geojson::{GeoJsonError, of_geojson, to_geojson};
 pub use mbr::Mbr;
 pub use measure::{area, centroid, geographic_distance, length, sphere_distance};
+pub use shape::{convex_hull, is_closed, is_simple, oriented};
 pub use wkb::{of_stored, of_wkb, to_stored, to_wkb};
 pub use wkt::{of_wkt, to_wkt};
 

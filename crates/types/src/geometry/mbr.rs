@@ -52,17 +52,9 @@ impl Mbr {
         self.intersects(other) && !self.interiors_meet(other)
     }
 
-    /// Both have points of their own, and what they share is of their dimension.
+    /// Both have points of their own and inner ones that they share; to MySQL their dimensions do not matter.
     pub fn overlaps(self, other: Mbr) -> bool {
-        let shared = Mbr {
-            min: Coord { x: self.min.x.max(other.min.x), y: self.min.y.max(other.min.y) },
-            max: Coord { x: self.max.x.min(other.max.x), y: self.max.y.min(other.max.y) },
-        };
-        self.dimension() == other.dimension()
-            && self.interiors_meet(other)
-            && shared.dimension() == self.dimension()
-            && !self.covers(other)
-            && !other.covers(self)
+        self.interiors_meet(other) && !self.covers(other) && !other.covers(self)
     }
 
     /// The interior of a line is without its ends, that of a point is the point.

@@ -170,6 +170,7 @@ fn rectangles_touch_at_their_edges() {
     let (square, edge, corner) = (of("LINESTRING(0 0,2 2)"), of("LINESTRING(2 0,2 2)"), of("POINT(2 2)"));
     assert!(square.covers(edge) && square.touches(edge) && !square.contains(edge));
     assert!(square.touches(corner) && corner.contains(corner) && !corner.touches(corner));
+    assert!(of("LINESTRING(-1 1,3 1)").overlaps(of("LINESTRING(1 -1,1 3)")), "lines that cross");
     assert!(square.overlaps(of("LINESTRING(1 1,3 3)")) && !square.overlaps(of("POINT(1 1)")) && !square.overlaps(square));
     assert_eq!(to_wkt(&square.geometry()), "POLYGON((0 0,2 0,2 2,0 2,0 0))");
     assert_eq!(to_wkt(&edge.geometry()), "LINESTRING(2 0,2 2)");

@@ -163,7 +163,20 @@ fn push_primary_key(columns: &[Column<'_>], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use highkey_types::{GeometryType, Shape};
+
     use super::*;
+
+    /// What MySQL 8.0.12 logs of (a INT, b POINT, c GEOMETRY SRID 0, d BLOB, e GEOMCOLLECTION): only the BLOB has a character set.
+    #[test]
+    fn kinds_of_geometries() {
+        let geometry = |shape| ColumnType::new(TypeKind::Geometry(GeometryType::new(shape)));
+        let types = [ColumnType::new(TypeKind::Int), geometry(Shape::Point), geometry(Shape::Geometry), ColumnType::new(TypeKind::Blob), geometry(Shape::Collection)];
+        let columns: Vec<Column<'_>> = types.iter().map(|ty| Column { name: "c", ty, nullable: true, primary_key: None, visible: true }).collect();
+        let mut out = Vec::new();
+        push(&columns, RowMetadata::Minimal, &mut out);
+        assert_eq!(out, [SIGNEDNESS, 1, 0, DEFAULT_CHARSET, 1, 63, GEOMETRY_TYPE, 3, 1, 0, 7]);
+    }
 
     /// MySQL 8.0.12, whose logs the other fields are compared with, has no invisible columns: this is the form of 8.0.23's
     /// `Table_map_log_event::init_column_visibility_field`.

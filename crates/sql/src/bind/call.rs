@@ -149,6 +149,9 @@ impl Binder<'_> {
 
     /// COALESCE, GREATEST and LEAST: all arguments become one type.
     fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
+        if func != FuncId::Coalesce && args.iter().any(|arg| arg.ty.ty.is_geometry()) {
+            return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
+        }
         let refs: Vec<&Expr> = args.iter().collect();
         let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {

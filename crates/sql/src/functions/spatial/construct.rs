@@ -118,7 +118,7 @@ fn latitude_first(call: &Call<'_>, i: usize) -> Result<bool> {
         return Ok(true);
     }
     let of = &call.name;
-    if let Some(last) = options.chars().last().filter(|last| matches!(last, ',' | '=')) {
+    if let Some(last) = options.chars().next_back().filter(|last| matches!(last, ',' | '=')) {
         return Err(errors::invalid_option_end_character(of, last));
     }
     if let Some(pair) = [",,", "==", ",=", "=,"].into_iter().find(|pair| options.contains(pair)) {

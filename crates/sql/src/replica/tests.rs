@@ -88,6 +88,7 @@ fn images_of_every_type_are_what_mysql_meant() {
         (254, &[248, 1], plain(Set(members.clone())), "05", "a,c"),
         (245, &[4], plain(Json), "0300000005F9FF", "-7"),
         (245, &[4], plain(Json), "050000000200000400", "[]"),
+        (255, &[4], plain(Geometry(highkey_types::GeometryType::new(highkey_types::Shape::Geometry))), "0D00000000000000010700000000000000", "\0\0\0\0\u{1}\u{7}\0\0\0\0\0\0\0"),
         // A source before 8.0, or of another system, sends JSON as text.
         (252, &[4], plain(Json), "090000007B2261223A315D7D20", ""),
     ] {

@@ -15,6 +15,7 @@ use highkey_types::{ColumnType, GeometryType, MySqlError, Shape, TypeKind, Value
 
 use super::FuncId;
 use super::call::{Result, Types};
+use super::string::too_long;
 use crate::expr::EvalContext;
 use crate::expr::convert::{to_f64, to_i64};
 use crate::plan::{Coercibility, Expr, ExprType};
@@ -59,10 +60,16 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
     if relation::is_predicate(func) || matches!(func, FuncId::StDistance | FuncId::StDistanceSphere | FuncId::StMakeEnvelope) {
         return relation::function(&call, cx);
     }
-    match construct::function(&call, types, cx)? {
-        Some(value) => Ok(value),
-        None => accessor::function(&call, cx),
-    }
+    let value = match construct::function(&call, types, cx)? {
+        Some(value) => value,
+        None => accessor::function(&call, cx)?,
+    };
+    let length = match &value {
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Text(text) | Value::Json(text) => text.len(),
+        _ => 0,
+    };
+    Ok(if length > cx.max_allowed_packet() { too_long(func, cx) } else { value })
 }
 
 /// A call with what its messages need.

@@ -274,6 +274,8 @@ pub fn implicit_default(ty: &ColumnType) -> Value {
         TypeKind::Set(_) => Value::Set(0, "".into()),
         TypeKind::Json => Value::Json("null".into()),
         TypeKind::Binary(n) => Value::Bytes(vec![0; *n as usize]),
+        // No geometry is one: NOT NULL has the last word.
+        TypeKind::Geometry(_) => Value::Null,
         _ if ty.is_binary() => Value::Bytes(Vec::new()),
         TypeKind::Null => Value::Null,
         _ => Value::Text("".into()),

@@ -10,7 +10,7 @@ use crate::event::push_lenenc;
 /// `@@binlog_row_metadata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RowMetadata {
-    /// Signs of numbers and character sets.
+    /// Signs of numbers, character sets and kinds of geometries.
     #[default]
     Minimal,
     /// Names, members of ENUM and SET, the primary key and visibility too.
@@ -23,6 +23,7 @@ const COLUMN_CHARSET: u8 = 3;
 const COLUMN_NAME: u8 = 4;
 const SET_STR_VALUE: u8 = 5;
 const ENUM_STR_VALUE: u8 = 6;
+const GEOMETRY_TYPE: u8 = 7;
 const SIMPLE_PRIMARY_KEY: u8 = 8;
 const PRIMARY_KEY_WITH_PREFIX: u8 = 9;
 const ENUM_AND_SET_DEFAULT_CHARSET: u8 = 10;
@@ -33,6 +34,7 @@ const COLUMN_VISIBILITY: u8 = 12;
 pub(crate) fn push(columns: &[Column<'_>], metadata: RowMetadata, out: &mut Vec<u8>) {
     push_signedness(columns, out);
     push_charsets(columns, is_character, [DEFAULT_CHARSET, COLUMN_CHARSET], out);
+    push_shapes(columns, out);
     if metadata == RowMetadata::Full {
         push_names(columns, out);
         push_members(columns, SET_STR_VALUE, |ty| if let TypeKind::Set(members) = &ty.kind { Some(members) } else { None }, out);
@@ -72,8 +74,17 @@ fn push_signedness(columns: &[Column<'_>], out: &mut Vec<u8>) {
     }
 }
 
+/// The kind of each column of geometries, by its number in WKB.
+fn push_shapes(columns: &[Column<'_>], out: &mut Vec<u8>) {
+    let shape = |column: &Column<'_>| if let TypeKind::Geometry(ty) = column.ty.kind { Some(ty.shape.code()) } else { None };
+    let bytes: Vec<u8> = columns.iter().filter_map(shape).collect();
+    if !bytes.is_empty() {
+        push_field(GEOMETRY_TYPE, &bytes, out);
+    }
+}
+
 fn is_character(ty: &ColumnType) -> bool {
-    ty.is_text() || ty.is_binary()
+    ty.is_text() || ty.is_binary() && !ty.is_geometry()
 }
 
 fn is_enum_or_set(ty: &ColumnType) -> bool {
@@ -152,7 +163,20 @@ fn push_primary_key(columns: &[Column<'_>], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use highkey_types::{GeometryType, Shape};
+
     use super::*;
+
+    /// What MySQL 8.0.12 logs of (a INT, b POINT, c GEOMETRY SRID 0, d BLOB, e GEOMCOLLECTION): only the BLOB has a character set.
+    #[test]
+    fn kinds_of_geometries() {
+        let geometry = |shape| ColumnType::new(TypeKind::Geometry(GeometryType::new(shape)));
+        let types = [ColumnType::new(TypeKind::Int), geometry(Shape::Point), geometry(Shape::Geometry), ColumnType::new(TypeKind::Blob), geometry(Shape::Collection)];
+        let columns: Vec<Column<'_>> = types.iter().map(|ty| Column { name: "c", ty, nullable: true, primary_key: None, visible: true }).collect();
+        let mut out = Vec::new();
+        push(&columns, RowMetadata::Minimal, &mut out);
+        assert_eq!(out, [SIGNEDNESS, 1, 0, DEFAULT_CHARSET, 1, 63, GEOMETRY_TYPE, 3, 1, 0, 7]);
+    }
 
     /// MySQL 8.0.12, whose logs the other fields are compared with, has no invisible columns: this is the form of 8.0.23's
     /// `Table_map_log_event::init_column_visibility_field`.

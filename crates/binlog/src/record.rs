@@ -36,7 +36,7 @@ impl RecordSum {
             RecordColumn { ty: ty.clone(), packing, nullable, null }
         };
         let columns: Vec<RecordColumn> = columns.into_iter().map(column).collect();
-        let varies = |column: &RecordColumn| matches!(column.packing, Packing::Variable { .. } | Packing::Blob { .. } | Packing::Json);
+        let varies = |column: &RecordColumn| matches!(column.packing, Packing::Variable { .. } | Packing::Blob { .. } | Packing::Json | Packing::Geometry);
         let dynamic = dynamic || columns.iter().any(varies);
         RecordSum { nullable_count: columns.iter().filter(|column| column.nullable).count(), columns, dynamic }
     }
@@ -88,6 +88,7 @@ fn push(packing: Packing, ty: &ColumnType, value: &Value, out: &mut Vec<u8>) {
         }
         Packing::Variable { max_bytes, .. } => push_without_length(packing, value, length_bytes(max_bytes), out),
         Packing::Blob { length_bytes, .. } => push_without_length(packing, value, length_bytes, out),
+        Packing::Geometry => push_without_length(packing, value, 4, out),
         _ => packing.pack(value, out),
     }
 }
@@ -119,7 +120,7 @@ fn push_zero(packing: Packing, out: &mut Vec<u8>) {
         }
         Packing::Decimal { scale, .. } => packing.pack(&Value::Decimal(Decimal::from_i128(0, scale)), out),
         Packing::Fixed { charset, max_bytes } => out.resize(start + usize::from(max_bytes), fill(charset)),
-        Packing::Variable { .. } | Packing::Blob { .. } => {}
+        Packing::Variable { .. } | Packing::Blob { .. } | Packing::Geometry => {}
         Packing::Json => out.extend_from_slice(b"null"),
     }
 }

@@ -14,6 +14,7 @@ mod compare;
 mod decimal;
 pub mod errors;
 mod format;
+pub mod geometry;
 pub mod json;
 mod store;
 mod temporal;
@@ -26,6 +27,7 @@ pub use collation::{AsciiCase, Collation};
 pub use compare::{compare, null_safe_eq};
 pub use decimal::{Decimal, I256, ParsedDecimal};
 pub use errors::{Level, MySqlError, SqlState, Warning};
+pub use geometry::{GeometryType, Shape};
 pub use format::{display_text, double_to_fixed, double_to_string, float_to_string, string_literal};
 pub use store::{SqlMode, StoreContext, store};
 pub use temporal::{

@@ -8,7 +8,7 @@ mod text;
 mod time;
 
 use crate::errors::{self, MySqlError};
-use crate::{ColumnType, Date, DateTime, TimeZone, TypeKind, Value, Warning};
+use crate::{ColumnType, Date, DateTime, TimeZone, TypeKind, Value, Warning, geometry};
 
 /// The bits of sql_mode that conversions look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -111,6 +111,7 @@ pub fn store(value: Value, ty: &ColumnType, column: &str, cx: &mut StoreContext)
         (K::Enum(members), _) => text::enumeration(&value, members, ty, column, cx),
         (K::Set(members), _) => text::set(&value, members, ty, column, cx),
         (K::Json, _) => text::json(value, column),
+        (K::Geometry(ty), _) => geometry::store(value, ty, column),
         (K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob, _) => {
             text::binary(value, ty, column, cx)
         }

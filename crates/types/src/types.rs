@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Charset, Collation, Str};
+use crate::{Charset, Collation, GeometryType, Shape, Str};
 
 /// MYSQL_TYPE_* numbers of the wire protocol.
 pub mod wire {
@@ -36,6 +36,7 @@ pub mod wire {
     pub const BLOB: u8 = 252;
     pub const VAR_STRING: u8 = 253;
     pub const STRING: u8 = 254;
+    pub const GEOMETRY: u8 = 255;
 }
 
 /// Flags of a column definition packet.
@@ -90,6 +91,8 @@ pub enum TypeKind {
     Enum(Arc<[Str]>),
     Set(Arc<[Str]>),
     Json,
+    /// GEOMETRY and its kinds.
+    Geometry(GeometryType),
     /// The type of a bare NULL; no column has it.
     Null,
 }
@@ -182,10 +185,20 @@ impl ColumnType {
         matches!(self.kind, Char(_) | VarChar(_) | TinyText | Text | MediumText | LongText)
     }
 
-    /// BINARY, VARBINARY and the BLOB types, whose values are `Value::Bytes`.
+    /// BINARY, VARBINARY, the BLOB types and geometries, whose values are `Value::Bytes`.
     pub fn is_binary(&self) -> bool {
         use TypeKind::*;
-        matches!(self.kind, Binary(_) | VarBinary(_) | TinyBlob | Blob | MediumBlob | LongBlob)
+        matches!(self.kind, Binary(_) | VarBinary(_) | TinyBlob | Blob | MediumBlob | LongBlob | Geometry(_))
+    }
+
+    /// GEOMETRY and its kinds.
+    pub fn is_geometry(&self) -> bool {
+        matches!(self.kind, TypeKind::Geometry(_))
+    }
+
+    /// The kind of a geometry type.
+    pub fn shape(&self) -> Option<Shape> {
+        if let TypeKind::Geometry(ty) = &self.kind { Some(ty.shape) } else { None }
     }
 
     /// Everything that compares as a string: text, binary, ENUM, SET and JSON.
@@ -193,10 +206,10 @@ impl ColumnType {
         self.is_text() || self.is_binary() || matches!(self.kind, TypeKind::Enum(_) | TypeKind::Set(_) | TypeKind::Json)
     }
 
-    /// The TEXT and BLOB families and JSON: no default literal, a prefix is needed in an index.
+    /// The TEXT and BLOB families, JSON and geometries: no default literal, a prefix is needed in an index.
     pub fn is_blob(&self) -> bool {
         use TypeKind::*;
-        matches!(self.kind, TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json)
+        matches!(self.kind, TinyText | Text | MediumText | LongText | TinyBlob | Blob | MediumBlob | LongBlob | Json | Geometry(_))
     }
 
     /// Fractional seconds digits of a temporal type; 0 for the others.
@@ -249,6 +262,7 @@ impl ColumnType {
             Time(_) => wire::TIME,
             Year => wire::YEAR,
             Json => wire::JSON,
+            Geometry(_) => wire::GEOMETRY,
             Null => wire::NULL,
         }
     }
@@ -278,7 +292,7 @@ impl ColumnType {
             TinyBlob | TinyText => 255,
             Blob | Text => 65_535,
             MediumBlob | MediumText => 16_777_215,
-            LongBlob | LongText | Json => u32::MAX,
+            LongBlob | LongText | Json | Geometry(_) => u32::MAX,
             Date => 10,
             DateTime(n) | Timestamp(n) => 19 + fsp(*n),
             Time(n) => 10 + fsp(*n),
@@ -326,7 +340,7 @@ impl ColumnType {
             TinyBlob | TinyText => 255,
             Blob | Text => 65_535,
             MediumBlob | MediumText => 16_777_215,
-            LongBlob | LongText | Json => u64::from(u32::MAX),
+            LongBlob | LongText | Json | Geometry(_) => u64::from(u32::MAX),
             DateTime(n) => 5 + u64::from(n.div_ceil(2)),
             Timestamp(n) => 4 + u64::from(n.div_ceil(2)),
             Time(n) => 3 + u64::from(n.div_ceil(2)),
@@ -410,6 +424,7 @@ impl ColumnType {
             Enum(_) => "enum",
             Set(_) => "set",
             Json => "json",
+            Geometry(ty) => ty.shape.type_name(),
             Null => "null",
         }
     }

@@ -22,6 +22,7 @@ pub type Str = Arc<str>;
 /// | TIME | `Time` |
 /// | ENUM, SET | index or bits, with the text |
 /// | JSON | normalised text |
+/// | GEOMETRY and its kinds | `Bytes`: the SRID and WKB, see [`geometry`](crate::geometry) |
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {
     #[default]

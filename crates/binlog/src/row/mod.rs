@@ -49,6 +49,7 @@ pub(crate) enum Packing {
     Enum { bytes: u8 },
     Set { bytes: u8 },
     Json,
+    Geometry,
 }
 
 impl Packing {
@@ -83,6 +84,7 @@ impl Packing {
             Enum(_) => Packing::Enum { bytes: ty.max_bytes() as u8 },
             Set(_) => Packing::Set { bytes: ty.max_bytes() as u8 },
             Json => Packing::Json,
+            Geometry(_) => Packing::Geometry,
             Null => panic!("I1: no column has the type NULL"),
         }
     }
@@ -108,6 +110,7 @@ impl Packing {
             Packing::Variable { .. } => wire::VARCHAR,
             Packing::Blob { .. } => wire::BLOB,
             Packing::Json => wire::JSON,
+            Packing::Geometry => wire::GEOMETRY,
         }
     }
 
@@ -125,7 +128,7 @@ impl Packing {
             Packing::Blob { length_bytes, .. } => out.push(length_bytes),
             Packing::Enum { bytes } => out.extend_from_slice(&[wire::ENUM, bytes]),
             Packing::Set { bytes } => out.extend_from_slice(&[wire::SET, bytes]),
-            Packing::Json => out.push(4),
+            Packing::Json | Packing::Geometry => out.push(4),
         }
     }
 
@@ -158,6 +161,7 @@ impl Packing {
             (Packing::Enum { bytes }, Value::Enum(index, _)) => push_integer(u64::from(*index), bytes, out),
             (Packing::Set { bytes }, Value::Set(bits, _)) => push_integer(*bits, bytes, out),
             (Packing::Json, Value::Json(text)) => json::push(text, out),
+            (Packing::Geometry, Value::Bytes(v)) => push_bytes(v, 4, out),
             _ => panic!("I1: {value:?} is not a value of {self:?}"),
         }
     }

@@ -67,6 +67,13 @@ impl Binder<'_> {
         if wrong_count || several_need_distinct {
             return Err(errors::parameter_count(&call.name));
         }
+        let computes = !matches!(
+            func,
+            AggregateFunc::Count | AggregateFunc::CountStar | AggregateFunc::GroupConcat | AggregateFunc::AnyValue | AggregateFunc::JsonArrayAgg | AggregateFunc::JsonObjectAgg
+        );
+        if computes && args.iter().any(|arg| arg.ty.ty.is_geometry()) {
+            return Err(errors::wrong_arguments(&call.name.to_ascii_lowercase()));
+        }
         let mut order_by = self.sort_keys(&call.order_by)?;
         // GROUP_CONCAT(a, b ORDER BY 2): a number is an argument's place.
         for (key, item) in order_by.iter_mut().zip(&call.order_by) {

@@ -9,7 +9,7 @@ use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
 use super::merge::{as_written, chosen_number, coerce, members_as_text, merge};
-use crate::functions::{FuncId, Typing, result_type};
+use crate::functions::{FuncId, Typing, result_type, wants_geometries};
 use crate::parse::ast::{self, FunctionCall, Literal};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
 
@@ -22,6 +22,7 @@ const ALIASES: &[(&str, FuncId)] = &[
     ("CURRENT_TIME", FuncId::CurTime),
     ("CURRENT_TIMESTAMP", FuncId::Now),
     ("DAY", FuncId::DayOfMonth),
+    ("GEOMCOLLECTION", FuncId::GeometryCollection),
     ("LCASE", FuncId::Lower),
     ("LOCALTIME", FuncId::Now),
     ("LOCALTIMESTAMP", FuncId::Now),
@@ -32,6 +33,9 @@ const ALIASES: &[(&str, FuncId)] = &[
     ("SHA", FuncId::Sha1),
     ("SOURCE_POS_WAIT", FuncId::MasterPosWait),
     ("SUBSTR", FuncId::Substring),
+    ("ST_ASBINARY", FuncId::StAsBinary),
+    ("ST_ASWKT", FuncId::StAsText),
+    ("ST_NUMINTERIORRING", FuncId::StNumInteriorRings),
     ("SYSTEM_USER", FuncId::User),
     ("UCASE", FuncId::Upper),
 ];
@@ -88,6 +92,9 @@ impl Binder<'_> {
             args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
         }
         let is_number = |argument| func.is_arithmetic() || func.wants_number(argument);
+        if args.iter().enumerate().any(|(i, arg)| arg.ty.ty.is_geometry() && (is_number(i) || func == FuncId::Point)) {
+            return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
+        }
         args = args.into_iter().enumerate().map(|(i, arg)| if is_number(i) { chosen_number(arg) } else { arg }).collect();
         let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
         let collation = if func.merges_collations() {
@@ -142,6 +149,9 @@ impl Binder<'_> {
 
     /// COALESCE, GREATEST and LEAST: all arguments become one type.
     fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
+        if func != FuncId::Coalesce && args.iter().any(|arg| arg.ty.ty.is_geometry()) {
+            return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
+        }
         let refs: Vec<&Expr> = args.iter().collect();
         let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
@@ -233,6 +243,11 @@ impl Binder<'_> {
             FuncId::Mod => return self.call(FuncId::Mod, args),
             FuncId::Atan if args.len() == 2 => return self.call(FuncId::Atan2, args),
             FuncId::Field | FuncId::Interval => return self.field_like(func, args),
+            _ if wants_geometries(func) => {
+                if let Some(at) = args.iter().position(|arg| !arg.ty.ty.is_geometry()) {
+                    return Err(highkey_types::errors::illegal_value_for_type("non geometric", crate::parse::print::expression(&call.args[at])?));
+                }
+            }
             _ => {}
         }
         self.call(func, args)

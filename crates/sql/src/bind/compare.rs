@@ -393,6 +393,9 @@ pub(super) type Comparison = fn(CompareOp, Expr, Expr, &Folder<'_>) -> Result<Ex
 
 /// `left op right` of two scalars.
 pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    if (left.ty.ty.is_geometry() || right.ty.ty.is_geometry()) && !matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne) {
+        return Err(highkey_types::errors::wrong_arguments(op.symbol()));
+    }
     store_constant(&mut left, &mut right, folder);
     let doubtful = op == CompareOp::Eq && (is_doubtful(&left, &right, folder) || is_doubtful(&right, &left, folder));
     let by = if doubtful { CompareBy::DateTime } else { unify(&mut left, &mut right, folder, op.symbol())? };

@@ -1,6 +1,6 @@
 //! One type for several expressions: the branches of CASE and COALESCE, the sides of UNION.
 
-use highkey_types::{Collation, ColumnType, MySqlError, TypeKind};
+use highkey_types::{Collation, ColumnType, GeometryType, MySqlError, Shape, TypeKind};
 
 use super::collation;
 use super::fold::Folder;
@@ -18,6 +18,7 @@ enum Class {
     Text,
     Binary,
     Json,
+    Geometry,
 }
 
 fn class(ty: &ColumnType) -> Class {
@@ -28,6 +29,7 @@ fn class(ty: &ColumnType) -> Class {
         TypeKind::Time(_) => Class::Time,
         TypeKind::DateTime(_) | TypeKind::Timestamp(_) => Class::DateTime,
         TypeKind::Json => Class::Json,
+        TypeKind::Geometry(_) => Class::Geometry,
         _ if ty.is_binary() => Class::Binary,
         _ if ty.is_string() => Class::Text,
         _ => Class::Integer,
@@ -62,10 +64,15 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
         ColumnType::new(if timestamps { TypeKind::Timestamp(fsp) } else { TypeKind::DateTime(fsp) })
     } else if all(&[Class::Json]) {
         ColumnType::new(TypeKind::Json)
+    } else if all(&[Class::Geometry]) {
+        // Of one kind if they all are, of any SRID.
+        let shapes: Vec<Option<Shape>> = typed.iter().map(|e| e.ty.ty.shape()).collect();
+        let shape = shapes[0].filter(|_| shapes.iter().all(|shape| *shape == shapes[0])).unwrap_or(Shape::Geometry);
+        return Ok(ExprType::column(ColumnType::new(TypeKind::Geometry(GeometryType::new(shape))), nullable));
     } else {
         let (collation, coercibility) = collation::aggregate(&typed, connection, false, operation)?;
         let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
-        let binary = classes.contains(&Class::Binary) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
+        let binary = classes.contains(&Class::Binary) || classes.contains(&Class::Geometry) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
         let collation = if binary { Collation::binary() } else { collation };
         return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
     };

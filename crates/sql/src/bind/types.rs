@@ -1,6 +1,6 @@
 //! Written types to column types.
 
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TypeKind};
+use highkey_types::{Charset, Collation, ColumnType, GeometryType, MySqlError, Str, TypeKind, geometry};
 
 use super::binder::Result;
 use super::{collation, errors};
@@ -66,8 +66,12 @@ pub fn resolve_type(ty: &DataType, default: &'static Collation, column: &str) ->
         K::Enum(members) => TypeKind::Enum(self::members(members, column, 65_535, text, "ENUM")?),
         K::Set(members) => TypeKind::Set(self::members(members, column, 64, text, "SET")?),
         K::Json => TypeKind::Json,
+        K::Geometry(shape) => TypeKind::Geometry(GeometryType { shape: *shape, srid: srid(ty)? }),
         K::Unsupported(name) => return Err(highkey_types::errors::not_supported_yet(name)),
     };
+    if ty.srid.is_some() && !matches!(kind, TypeKind::Geometry(_)) {
+        return Err(highkey_types::errors::wrong_usage("SRID", "non-geometry column"));
+    }
     let mut result = ColumnType::new(kind);
     if result.is_text() || matches!(result.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
         result.collation = text;
@@ -99,6 +103,16 @@ pub fn resolve_type(ty: &DataType, default: &'static Collation, column: &str) ->
         result.float_digits = Some((m as u8, d as u8));
     }
     Ok(result)
+}
+
+/// The SRID of a column of geometries: of a system that is known.
+fn srid(ty: &DataType) -> Result<Option<u32>> {
+    let Some(written) = ty.srid else { return Ok(None) };
+    let srid = u32::try_from(written).map_err(|_| highkey_types::errors::data_out_of_range("SRID", "SRID"))?;
+    if geometry::srs::find(srid).is_none() {
+        return Err(highkey_types::errors::srs_not_found(srid));
+    }
+    Ok(Some(srid))
 }
 
 /// The collation of a text column: its own, its character set's default, or the table's.

@@ -61,7 +61,7 @@ impl Repr {
             }
             Float | Double => Repr::Double,
             Char(_) | VarChar(_) | TinyText | Text | MediumText | LongText => Repr::Text,
-            Binary(_) | VarBinary(_) | TinyBlob | Blob | MediumBlob | LongBlob => Repr::Bytes,
+            Binary(_) | VarBinary(_) | TinyBlob | Blob | MediumBlob | LongBlob | Geometry(_) => Repr::Bytes,
             TypeKind::Date => Repr::Date,
             TypeKind::DateTime(_) | Timestamp(_) => Repr::DateTime,
             TypeKind::Time(_) => Repr::Time,

@@ -96,7 +96,7 @@ fn choose(table: &Table, columns: &[String], update: bool) -> (Vec<usize>, BTree
             None => Some(format!("The column '{shown}' does not exist.")),
             Some(column) if def.is_unique_alone(column) => Some(format!("The column '{shown}' is covered by a single-part unique index.")),
             Some(column) => {
-                (def.columns[column].ty.kind == TypeKind::Json).then(|| format!("The column '{shown}' has an unsupported data type."))
+                (def.columns[column].ty.kind == TypeKind::Json || def.columns[column].ty.is_geometry()).then(|| format!("The column '{shown}' has an unsupported data type."))
             }
         };
         match (wrong, column) {

@@ -42,7 +42,7 @@ fn printed_width(ty: &ColumnType) -> Result<usize, MySqlError> {
     let length = ty.display_length();
     match ty.kind {
         // A field of 4 GiB for every row helps nobody.
-        TypeKind::LongBlob | TypeKind::LongText | TypeKind::Json => Err(errors::blobs_and_no_terminator()),
+        TypeKind::LongBlob | TypeKind::LongText | TypeKind::Json | TypeKind::Geometry(_) => Err(errors::blobs_and_no_terminator()),
         _ if ty.is_blob() => Ok(length as usize * ty.charset().max_bytes()),
         _ => Ok(length.max(ColumnType { width: 0, ..ty.clone() }.display_length()) as usize),
     }

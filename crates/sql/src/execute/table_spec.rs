@@ -179,6 +179,9 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
         if column.ty.kind == TypeKind::Json {
             return Err(err(3152, format!("JSON column '{}' supports indexing only via generated columns on a specified JSON path.", column.name)));
         }
+        if column.ty.is_geometry() {
+            return Err(geometry_key(kind, column, part.prefix));
+        }
         let prefix = key_prefix(&column.ty, &column.name, part.prefix)?;
         total += match prefix {
             Some(n) if column.ty.is_text() => u64::from(n) * column.ty.charset().max_bytes() as u64,
@@ -205,6 +208,19 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
     let name = if kind == IndexKind::Primary { None } else { ast.name.as_deref().map(Str::from) };
     let comment = ast.comment.as_deref().unwrap_or("").into();
     Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, generated: ast.generated, comment, words: WordRules::usual() })
+}
+
+/// An index of MySQL over geometries is a SPATIAL one, which is not there.
+fn geometry_key(kind: IndexKind, column: &ColumnDef, prefix: Option<u32>) -> MySqlError {
+    if prefix.is_some() {
+        error::wrong_sub_key()
+    } else if matches!(kind, IndexKind::Primary | IndexKind::Unique) {
+        errors::spatial_unique_index()
+    } else if column.nullable {
+        errors::spatial_cant_have_null()
+    } else {
+        errors::table_cant_handle_spkeys()
+    }
 }
 
 /// A FULLTEXT index: whole columns of text under one collation, whatever length is written.

@@ -154,7 +154,7 @@ impl RowRules {
                     return Ok(if def.nullable { Value::Null } else { Value::Enum(1, first.clone()) });
                 }
                 let missing = error::no_default_for_field(&def.name);
-                if state.strict() && !ignore {
+                if state.strict() && !ignore || def.ty.is_geometry() && !def.nullable {
                     return Err(missing);
                 }
                 state.push_ignored(missing);
@@ -193,6 +193,9 @@ impl RowRules {
         let def = &self.columns()[column];
         if !value.is_null() || def.nullable {
             return Ok(());
+        }
+        if def.ty.is_geometry() {
+            return Err(highkey_types::errors::bad_null_error_not_ignored(&def.name));
         }
         let error = err(1048, format!("Column '{}' cannot be null", def.name));
         if !lenient {
@@ -271,6 +274,8 @@ pub fn implicit_default(ty: &ColumnType) -> Value {
         TypeKind::Set(_) => Value::Set(0, "".into()),
         TypeKind::Json => Value::Json("null".into()),
         TypeKind::Binary(n) => Value::Bytes(vec![0; *n as usize]),
+        // No geometry is one: NOT NULL has the last word.
+        TypeKind::Geometry(_) => Value::Null,
         _ if ty.is_binary() => Value::Bytes(Vec::new()),
         TypeKind::Null => Value::Null,
         _ => Value::Text("".into()),

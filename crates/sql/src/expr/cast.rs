@@ -34,7 +34,7 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
                 Err(shown) => invalid_text(&shown, ty.charset(), cx),
             },
         },
-        K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
+        K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob | K::Geometry(_) => Value::Bytes(encoded(&value, from)),
         K::Date => optional(to_fuzzy_datetime(&value, cx), |moment| Value::Date(moment.date)),
         K::DateTime(fsp) | K::Timestamp(fsp) => match to_fuzzy_datetime(&value, cx) {
             Some(moment) => optional(round_datetime(moment, *fsp, cx), Value::DateTime),

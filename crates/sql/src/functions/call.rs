@@ -2,7 +2,7 @@
 
 use highkey_types::{MySqlError, Value};
 
-use super::{FuncId, aes, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string, xml};
+use super::{FuncId, aes, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, spatial, string, xml};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprType};
 
@@ -86,5 +86,6 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::ReleaseAllLocks | F::NameConst | F::FormatBytes | F::FormatPicoTime => {
             session::function(func, args, cx)
         }
+        _ => spatial::function(func, args, types, cx),
     }
 }

@@ -1,7 +1,7 @@
 //! JSON: making, quoting, reading and changing by path. Texts are in MySQL's normalised form.
 
 use highkey_types::json::{self, Change, Json, Path};
-use highkey_types::{Charset, Collation, ColumnType, Level, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning, errors};
+use highkey_types::{Charset, Collation, ColumnType, Level, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning, errors, geometry};
 
 use super::FuncId;
 use super::call::{Result, Types};
@@ -26,6 +26,10 @@ pub(crate) fn json_of(value: &Value, ty: Option<&ColumnType>) -> Json {
         // Temporal values show all six digits.
         Value::DateTime(moment) => Json::String(moment.format(6)),
         Value::Time(time) => Json::String(time.format(6)),
+        Value::Bytes(bytes) if ty.is_some_and(ColumnType::is_geometry) => match geometry::of_stored(bytes) {
+            Some((_, geometry)) if geometry.is_finite() => geometry::to_geojson(&geometry, None, false, None),
+            _ => opaque(255, bytes),
+        },
         Value::Bytes(bytes) => {
             let number = match ty.map(|ty| &ty.kind) {
                 Some(TypeKind::TinyBlob) => 249,

@@ -33,6 +33,8 @@ macro_rules! functions {
 enum Class {
     /// The arguments alone decide the result (with sql_mode and warnings).
     Pure,
+    /// The same, of a function of geometries.
+    Spatial,
     /// The same during one statement: NOW(), DATABASE() …
     Statement,
     /// May differ from row to row, or does something.
@@ -71,6 +73,11 @@ impl FuncId {
                 | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
                 | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize | JsonStorageFree
         )
+    }
+
+    /// A function of geometries.
+    pub(crate) fn is_spatial(self) -> bool {
+        self.class() == Class::Spatial
     }
 
     /// It takes its arguments as text, whatever they are.
@@ -140,7 +147,7 @@ impl FuncId {
 
     /// The arguments alone decide the result.
     pub fn is_deterministic(self) -> bool {
-        self.class() == Class::Pure
+        matches!(self.class(), Class::Pure | Class::Spatial)
     }
 }
 
@@ -346,6 +353,101 @@ functions! {
     // XML.
     ExtractValue "EXTRACTVALUE" 2..=2 Pure;
     UpdateXml "UPDATEXML" 3..=3 Pure;
+    // Geometries.
+    StGeomFromText "ST_GEOMFROMTEXT" 1..=3 Spatial;
+    StGeometryFromText "ST_GEOMETRYFROMTEXT" 1..=3 Spatial;
+    StPointFromText "ST_POINTFROMTEXT" 1..=3 Spatial;
+    StLineFromText "ST_LINEFROMTEXT" 1..=3 Spatial;
+    StLineStringFromText "ST_LINESTRINGFROMTEXT" 1..=3 Spatial;
+    StPolyFromText "ST_POLYFROMTEXT" 1..=3 Spatial;
+    StPolygonFromText "ST_POLYGONFROMTEXT" 1..=3 Spatial;
+    StMPointFromText "ST_MPOINTFROMTEXT" 1..=3 Spatial;
+    StMultiPointFromText "ST_MULTIPOINTFROMTEXT" 1..=3 Spatial;
+    StMLineFromText "ST_MLINEFROMTEXT" 1..=3 Spatial;
+    StMultiLineStringFromText "ST_MULTILINESTRINGFROMTEXT" 1..=3 Spatial;
+    StMPolyFromText "ST_MPOLYFROMTEXT" 1..=3 Spatial;
+    StMultiPolygonFromText "ST_MULTIPOLYGONFROMTEXT" 1..=3 Spatial;
+    StGeomCollFromText "ST_GEOMCOLLFROMTEXT" 1..=3 Spatial;
+    StGeometryCollectionFromText "ST_GEOMETRYCOLLECTIONFROMTEXT" 1..=3 Spatial;
+    StGeomCollFromTxt "ST_GEOMCOLLFROMTXT" 1..=3 Spatial;
+    StGeomFromWkb "ST_GEOMFROMWKB" 1..=3 Spatial;
+    StGeometryFromWkb "ST_GEOMETRYFROMWKB" 1..=3 Spatial;
+    StPointFromWkb "ST_POINTFROMWKB" 1..=3 Spatial;
+    StLineFromWkb "ST_LINEFROMWKB" 1..=3 Spatial;
+    StLineStringFromWkb "ST_LINESTRINGFROMWKB" 1..=3 Spatial;
+    StPolyFromWkb "ST_POLYFROMWKB" 1..=3 Spatial;
+    StPolygonFromWkb "ST_POLYGONFROMWKB" 1..=3 Spatial;
+    StMPointFromWkb "ST_MPOINTFROMWKB" 1..=3 Spatial;
+    StMultiPointFromWkb "ST_MULTIPOINTFROMWKB" 1..=3 Spatial;
+    StMLineFromWkb "ST_MLINEFROMWKB" 1..=3 Spatial;
+    StMultiLineStringFromWkb "ST_MULTILINESTRINGFROMWKB" 1..=3 Spatial;
+    StMPolyFromWkb "ST_MPOLYFROMWKB" 1..=3 Spatial;
+    StMultiPolygonFromWkb "ST_MULTIPOLYGONFROMWKB" 1..=3 Spatial;
+    StGeomCollFromWkb "ST_GEOMCOLLFROMWKB" 1..=3 Spatial;
+    StGeometryCollectionFromWkb "ST_GEOMETRYCOLLECTIONFROMWKB" 1..=3 Spatial;
+    StAsText "ST_ASTEXT" 1..=2 Spatial;
+    StAsBinary "ST_ASWKB" 1..=2 Spatial;
+    StGeomFromGeoJson "ST_GEOMFROMGEOJSON" 1..=3 Spatial;
+    StAsGeoJson "ST_ASGEOJSON" 1..=3 Spatial;
+    StGeoHash "ST_GEOHASH" 2..=3 Spatial;
+    StLatFromGeoHash "ST_LATFROMGEOHASH" 1..=1 Spatial;
+    StLongFromGeoHash "ST_LONGFROMGEOHASH" 1..=1 Spatial;
+    StPointFromGeoHash "ST_POINTFROMGEOHASH" 2..=2 Spatial;
+    Point "POINT" 2..=2 Spatial;
+    LineString "LINESTRING" 1..=255 Spatial;
+    Polygon "POLYGON" 1..=255 Spatial;
+    MultiPoint "MULTIPOINT" 1..=255 Spatial;
+    MultiLineString "MULTILINESTRING" 1..=255 Spatial;
+    MultiPolygon "MULTIPOLYGON" 1..=255 Spatial;
+    GeometryCollection "GEOMETRYCOLLECTION" 0..=255 Spatial;
+    StX "ST_X" 1..=2 Spatial;
+    StY "ST_Y" 1..=2 Spatial;
+    StLatitude "ST_LATITUDE" 1..=2 Spatial;
+    StLongitude "ST_LONGITUDE" 1..=2 Spatial;
+    StSrid "ST_SRID" 1..=2 Spatial;
+    StGeometryType "ST_GEOMETRYTYPE" 1..=1 Spatial;
+    StDimension "ST_DIMENSION" 1..=1 Spatial;
+    StEnvelope "ST_ENVELOPE" 1..=1 Spatial;
+    StIsEmpty "ST_ISEMPTY" 1..=1 Spatial;
+    StIsSimple "ST_ISSIMPLE" 1..=1 Spatial;
+    StIsValid "ST_ISVALID" 1..=1 Spatial;
+    StIsClosed "ST_ISCLOSED" 1..=1 Spatial;
+    StNumPoints "ST_NUMPOINTS" 1..=1 Spatial;
+    StPointN "ST_POINTN" 2..=2 Spatial;
+    StStartPoint "ST_STARTPOINT" 1..=1 Spatial;
+    StEndPoint "ST_ENDPOINT" 1..=1 Spatial;
+    StLength "ST_LENGTH" 1..=1 Spatial;
+    StArea "ST_AREA" 1..=1 Spatial;
+    StCentroid "ST_CENTROID" 1..=1 Spatial;
+    StExteriorRing "ST_EXTERIORRING" 1..=1 Spatial;
+    StInteriorRingN "ST_INTERIORRINGN" 2..=2 Spatial;
+    StNumInteriorRings "ST_NUMINTERIORRINGS" 1..=1 Spatial;
+    StNumGeometries "ST_NUMGEOMETRIES" 1..=1 Spatial;
+    StGeometryN "ST_GEOMETRYN" 2..=2 Spatial;
+    StConvexHull "ST_CONVEXHULL" 1..=1 Spatial;
+    StSimplify "ST_SIMPLIFY" 2..=2 Spatial;
+    StSwapXy "ST_SWAPXY" 1..=1 Spatial;
+    StValidate "ST_VALIDATE" 1..=1 Spatial;
+    StMakeEnvelope "ST_MAKEENVELOPE" 2..=2 Spatial;
+    StDistance "ST_DISTANCE" 2..=2 Spatial;
+    StDistanceSphere "ST_DISTANCE_SPHERE" 2..=3 Spatial;
+    StContains "ST_CONTAINS" 2..=2 Spatial;
+    StWithin "ST_WITHIN" 2..=2 Spatial;
+    StIntersects "ST_INTERSECTS" 2..=2 Spatial;
+    StDisjoint "ST_DISJOINT" 2..=2 Spatial;
+    StEquals "ST_EQUALS" 2..=2 Spatial;
+    StTouches "ST_TOUCHES" 2..=2 Spatial;
+    StCrosses "ST_CROSSES" 2..=2 Spatial;
+    StOverlaps "ST_OVERLAPS" 2..=2 Spatial;
+    MbrContains "MBRCONTAINS" 2..=2 Spatial;
+    MbrWithin "MBRWITHIN" 2..=2 Spatial;
+    MbrCovers "MBRCOVERS" 2..=2 Spatial;
+    MbrCoveredBy "MBRCOVEREDBY" 2..=2 Spatial;
+    MbrIntersects "MBRINTERSECTS" 2..=2 Spatial;
+    MbrDisjoint "MBRDISJOINT" 2..=2 Spatial;
+    MbrEquals "MBREQUALS" 2..=2 Spatial;
+    MbrTouches "MBRTOUCHES" 2..=2 Spatial;
+    MbrOverlaps "MBROVERLAPS" 2..=2 Spatial;
     // Digests and encodings.
     AesDecrypt "AES_DECRYPT" 2..=3 Statement;
     AesEncrypt "AES_ENCRYPT" 2..=3 Statement;

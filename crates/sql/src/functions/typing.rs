@@ -316,6 +316,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::NameConst => args[1].ty.clone(),
         F::PsThreadId => ExprType::ubigint(true),
         F::FormatBytes | F::FormatPicoTime => own(17, true),
+        _ => super::spatial::result_type(func, args, |length| own(length, true)),
     })
 }
 

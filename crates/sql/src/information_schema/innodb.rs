@@ -161,6 +161,7 @@ fn type_numbers(column: &ColumnDef, is_virtual: bool) -> (i64, i64) {
         TypeKind::Binary(_) => (3, binary, BINARY),
         TypeKind::Json => (5, i64::from(Collation::binary_of(Charset::Utf8mb4).id), BINARY),
         TypeKind::TinyBlob | TypeKind::Blob | TypeKind::MediumBlob | TypeKind::LongBlob => (5, binary, BINARY),
+        TypeKind::Geometry(_) => (14, binary, BINARY),
         TypeKind::TinyText | TypeKind::Text | TypeKind::MediumText | TypeKind::LongText => (5, own, 0),
         TypeKind::Null => (6, 0, 0),
     };
@@ -188,7 +189,7 @@ fn length(column: &ColumnDef) -> u64 {
         TypeKind::TinyBlob | TypeKind::TinyText => 9,
         TypeKind::Blob | TypeKind::Text => 10,
         TypeKind::MediumBlob | TypeKind::MediumText => 11,
-        TypeKind::LongBlob | TypeKind::LongText | TypeKind::Json => 12,
+        TypeKind::LongBlob | TypeKind::LongText | TypeKind::Json | TypeKind::Geometry(_) => 12,
         _ => column.ty.max_bytes(),
     }
 }

@@ -15,6 +15,7 @@ mod performance;
 mod privileges;
 pub mod routines;
 mod rows;
+mod spatial;
 mod statements;
 mod threads;
 pub mod triggers;

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, PartitionMethod, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, statements, threads, triggers, usage, waits};
+use super::{histograms, indexes, innodb, io, locks, performance, privileges, routines, spatial, statements, threads, triggers, usage, waits};
 use crate::event;
 use crate::execute;
 use crate::parse::keywords;
@@ -74,6 +74,8 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "innodb_tablestats") => innodb::table_stats(state, wanted),
         ("information_schema", "innodb_buffer_pool_stats") => innodb::buffer_pool(state),
         ("information_schema", "innodb_trx") => locks::transactions(state)?,
+        ("information_schema", "st_geometry_columns") => spatial::geometry_columns(columns(state, wanted)),
+        ("information_schema", "st_spatial_reference_systems") => spatial::reference_systems(),
         ("information_schema", "user_privileges") => privileges::of_users(state),
         ("information_schema", "schema_privileges") => privileges::of_schemas(state),
         ("information_schema", "table_privileges") => privileges::of_tables(state),
@@ -408,7 +410,7 @@ pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec
         TypeKind::Char(n) | TypeKind::VarChar(n) => (u(*n), u(u64::from(*n) * ty.charset().max_bytes() as u64)),
         TypeKind::Binary(n) | TypeKind::VarBinary(n) => (u(*n), u(*n)),
         TypeKind::Enum(_) | TypeKind::Set(_) => (u(u64::from(ty.display_length()) / ty.charset().max_bytes() as u64), u(ty.display_length())),
-        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes() / ty.charset().min_bytes() as u64), u(ty.max_bytes())),
+        _ if ty.is_blob() && ty.kind != TypeKind::Json && !ty.is_geometry() => (u(ty.max_bytes() / ty.charset().min_bytes() as u64), u(ty.max_bytes())),
         _ => (Value::Null, Value::Null),
     };
     let (precision, scale) = match ty.kind {
@@ -446,7 +448,7 @@ pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec
         t(privileges),
         t(&column.comment),
         t(column.generated.as_ref().map_or(String::new(), |g| escaped(&g.expr))),
-        Value::Null,
+        spatial::srid(ty).map_or(Value::Null, u),
     ]
 }
 

@@ -55,6 +55,8 @@ impl Parser<'_> {
                 column.unique = true;
             } else if self.kws(&["PRIMARY", "KEY"]) || self.kw("KEY") {
                 column.primary = true;
+            } else if self.kw("SRID") {
+                column.ty.srid = Some(self.integer()?);
             } else if self.kw("COMMENT") {
                 column.comment = Some(self.string()?);
             } else if self.kw("COLLATE") {

@@ -1,5 +1,6 @@
 //! Column types as written.
 
+use highkey_types::Shape;
 use highkey_types::errors::invalid_year_column_length;
 
 use super::ast::*;
@@ -8,7 +9,7 @@ use super::parser::{Parser, Result};
 impl Parser<'_> {
     /// A column's type with its attributes (UNSIGNED, CHARACTER SET, COLLATE …).
     pub(super) fn data_type(&mut self) -> Result<DataType> {
-        let mut ty = DataType { kind: DataTypeKind::Int, unsigned: false, zerofill: false, width: None, charset: None, collation: None, binary: false };
+        let mut ty = DataType { kind: DataTypeKind::Int, unsigned: false, zerofill: false, width: None, charset: None, collation: None, binary: false, srid: None };
         let Some(word) = self.word() else { return self.fail() };
         let word = word.to_ascii_uppercase();
         self.advance();
@@ -88,12 +89,15 @@ impl Parser<'_> {
             "ENUM" => K::Enum(self.parenthesised_list(Self::string)?),
             "SET" => K::Set(self.parenthesised_list(Self::string)?),
             "JSON" => K::Json,
-            "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" | "GEOMCOLLECTION"
-            | "VECTOR" => K::Unsupported(word),
-            _ => {
-                self.rewind(self.position() - 1);
-                return self.fail();
-            }
+            "GEOMETRYCOLLECTION" => K::Geometry(Shape::Collection),
+            "VECTOR" => K::Unsupported(word),
+            name => match Shape::ALL.into_iter().find(|shape| shape.name() == name) {
+                Some(shape) => K::Geometry(shape),
+                None => {
+                    self.rewind(self.position() - 1);
+                    return self.fail();
+                }
+            },
         };
         self.type_attributes(&mut ty)?;
         Ok(ty)

@@ -123,7 +123,7 @@ impl ExprType {
             TypeKind::TinyText | TypeKind::TinyBlob => 255,
             TypeKind::Text | TypeKind::Blob => 65_535,
             TypeKind::MediumText | TypeKind::MediumBlob => 16_777_215,
-            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => u32::MAX,
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json | TypeKind::Geometry(_) => u32::MAX,
             _ if self.ty.is_integer() => self.integer_length(),
             _ => self.ty.display_length(),
         }

@@ -48,7 +48,7 @@ impl SourceColumn {
             (code::BIT, TypeKind::Bit(bits)) => Some((u16::from(high) * 8 + u16::from(low)).cmp(&u16::from(*bits))),
             (code::ENUM, TypeKind::Enum(_)) | (code::SET, TypeKind::Set(_)) => Some(u64::from(self.meta).cmp(&ty.max_bytes())),
             (code::TIME2, TypeKind::Time(fsp)) | (code::DATETIME2, TypeKind::DateTime(fsp)) | (code::TIMESTAMP2, TypeKind::Timestamp(fsp)) => Some(low.cmp(fsp)),
-            (code::VARCHAR | code::VAR_STRING | code::STRING | code::BLOB, _) if ty.is_text() || ty.is_binary() => self.string_order(ty),
+            (code::VARCHAR | code::VAR_STRING | code::STRING | code::BLOB, _) if (ty.is_text() || ty.is_binary()) && !ty.is_geometry() => self.string_order(ty),
             _ => None,
         }
     }
@@ -141,7 +141,7 @@ impl SourceColumn {
             code::DATETIME2 => 5 + fraction,
             code::ENUM => usize::from(self.meta.clamp(1, 2)),
             code::SET => usize::from(self.meta.clamp(1, 8)),
-            code::JSON | code::BLOB => little_endian(take(bytes, usize::from(self.meta.clamp(1, 4)))?) as usize,
+            code::JSON | code::BLOB | code::GEOMETRY => little_endian(take(bytes, usize::from(self.meta.clamp(1, 4)))?) as usize,
             _ => little_endian(take(bytes, if self.meta > 255 { 2 } else { 1 })?) as usize,
         };
         take(bytes, length).map(drop)

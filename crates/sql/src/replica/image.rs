@@ -34,6 +34,7 @@ pub(super) mod code {
     pub const BLOB: u8 = 252;
     pub const VAR_STRING: u8 = 253;
     pub const STRING: u8 = 254;
+    pub const GEOMETRY: u8 = 255;
 }
 
 /// A column as the source's table map tells it.
@@ -67,7 +68,7 @@ impl SourceColumn {
         Some(match code {
             code::TINY | code::SHORT | code::LONG | code::TIMESTAMP | code::LONGLONG | code::INT24 => 0,
             code::DATE | code::TIME | code::DATETIME | code::YEAR | code::NEWDATE => 0,
-            code::FLOAT | code::DOUBLE | code::TIMESTAMP2 | code::DATETIME2 | code::TIME2 | code::JSON | code::BLOB => 1,
+            code::FLOAT | code::DOUBLE | code::TIMESTAMP2 | code::DATETIME2 | code::TIME2 | code::JSON | code::BLOB | code::GEOMETRY => 1,
             code::VARCHAR | code::BIT | code::NEWDECIMAL | code::ENUM | code::SET | code::VAR_STRING | code::STRING => 2,
             _ => return None,
         })
@@ -95,6 +96,7 @@ impl SourceColumn {
             code::TIMESTAMP | code::TIMESTAMP2 => "timestamp".into(),
             code::YEAR => "year".into(),
             code::JSON => "json".into(),
+            code::GEOMETRY => "geometry".into(),
             code::BIT => format!("bit({})", high * 8 + low),
             code::NEWDECIMAL => format!("decimal({low},{high})"),
             code::ENUM => "enum".into(),
@@ -130,6 +132,7 @@ impl SourceColumn {
                 self.code == code::SET && usize::from(self.meta) == if bytes > 4 { 8 } else { bytes }
             }
             TypeKind::Json => matches!(self.code, code::JSON | code::BLOB),
+            TypeKind::Geometry(_) => self.code == code::GEOMETRY,
             TypeKind::Char(n) => self.code == code::STRING && self.characters(ty) == Some(*n),
             TypeKind::Binary(n) => self.code == code::STRING && u32::from(self.meta) == *n,
             TypeKind::VarChar(n) => matches!(self.code, code::VARCHAR | code::VAR_STRING) && self.characters(ty) == Some(*n),
@@ -227,7 +230,7 @@ impl SourceColumn {
                 let length = little_endian(take(bytes, usize::from(self.meta.clamp(1, 4)))?) as usize;
                 Value::Json(jsonb::text(take(bytes, length)?)?.into())
             }
-            code::BLOB => {
+            code::BLOB | code::GEOMETRY => {
                 let length = little_endian(take(bytes, usize::from(self.meta.clamp(1, 4)))?) as usize;
                 self.string(ty, take(bytes, length)?)?
             }

@@ -1,7 +1,7 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
 use highkey_table::{ColumnDef, Default, IndexKind, PartitionDef, PartitionMethod, PartitionValues, Partitioning, SchemaDef, Table, TableDef, UserDef, WordParser};
-use highkey_types::{Str, TypeKind, Value, string_literal};
+use highkey_types::{GeometryType, Str, TypeKind, Value, string_literal};
 
 use super::facts::hidden_key;
 use crate::information_schema;
@@ -157,11 +157,14 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
     if column.invisible {
         text += " /*!80023 INVISIBLE */";
     }
+    if let TypeKind::Geometry(GeometryType { srid: Some(srid), .. }) = ty.kind {
+        text += &format!(" /*!80003 SRID {srid} */");
+    }
     match &column.default {
         _ if column.generated.is_some() => {}
         Default::None if !column.nullable => {}
         Default::Dropped => {}
-        Default::None | Default::Literal(Value::Null) if column.ty.is_blob() && column.ty.kind != TypeKind::Json => {}
+        Default::None | Default::Literal(Value::Null) if column.ty.is_blob() && column.ty.kind != TypeKind::Json && !column.ty.is_geometry() => {}
         Default::None if column.auto_increment => {}
         Default::None | Default::Literal(Value::Null) => text += " DEFAULT NULL",
         Default::Literal(value) => {

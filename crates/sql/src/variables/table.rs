@@ -105,7 +105,7 @@ variables! {
     "gtid_purged" Global Text, "", true, Real;
     "have_compress" Global Text, "YES", false, Fact;
     "have_dynamic_loading" Global Text, "NO", false, Fact;
-    "have_geometry" Global Text, "NO", false, Fact;
+    "have_geometry" Global Text, "YES", false, Fact;
     "have_openssl" Global Text, "YES", false, Fact;
     "have_profiling" Global Text, "NO", false, Fact;
     "have_query_cache" Global Text, "NO", false, Fact;

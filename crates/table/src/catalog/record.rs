@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
-use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, GeometryType, RowLayout, Shape, Str, TypeKind, Value};
 use serde::{Deserialize, Serialize};
 
 use super::stored_record::{TriggerRecord, trigger_def, trigger_record};
@@ -119,6 +119,8 @@ enum KindRecord {
     Enum(Vec<String>),
     Set(Vec<String>),
     Json,
+    /// The number of the kind and the SRID.
+    Geometry(u8, Option<u32>),
     Null,
 }
 
@@ -419,6 +421,7 @@ fn type_record(ty: &ColumnType) -> TypeRecord {
         K::Enum(m) => R::Enum(members(m)),
         K::Set(m) => R::Set(members(m)),
         K::Json => R::Json,
+        K::Geometry(ty) => R::Geometry(ty.shape.code(), ty.srid),
         K::Null => R::Null,
     };
     TypeRecord {
@@ -465,6 +468,10 @@ fn type_def(record: TypeRecord) -> Result<ColumnType, String> {
         R::Enum(m) => K::Enum(members(m)),
         R::Set(m) => K::Set(members(m)),
         R::Json => K::Json,
+        R::Geometry(code, srid) => {
+            let shape = Shape::of_code(u32::from(code)).ok_or_else(|| format!("a column of geometries of the unknown kind {code}"))?;
+            K::Geometry(GeometryType { shape, srid })
+        }
         R::Null => K::Null,
     };
     Ok(ColumnType {

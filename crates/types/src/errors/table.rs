@@ -533,6 +533,7 @@ errors! {
     warn_open_temp_tables_must_be_zero() 3022 "HY000" "This operation may not be safe when the slave has temporary tables. The tables will be kept open until the server restarts or until the tables are deleted by any replicated DROP statement. Suggest to wait until slave_open_temp_tables = 0.";
     query_timeout() 3024 "HY000" "Query execution was interrupted, maximum statement execution time exceeded";
     server_offline_mode() 3032 "HY000" "The server is currently in offline mode";
+    gis_different_srids(function, srid, other) 3033 "HY000" "Binary geometry function {function} given two geometries of different srids: {srid} and {other}, which should have been identical.";
     gis_unsupported_argument(function) 3034 "HY000" "Calling geometry function {function} with unsupported types of arguments.";
     gis_invalid_data(function) 3037 "22023" "Invalid GIS data provided to function {function}.";
     alter_operation_not_supported_reason_gis() 3060 "HY000" "Do not support online operation on table with GIS index";
@@ -541,6 +542,10 @@ errors! {
     incorrect_type(argument, function) 3064 "HY000" "Incorrect type for argument {argument} in function {function}.";
     field_in_order_not_select(position, column, mode) 3065 "HY000" "Expression #{position} of ORDER BY clause is not in SELECT list, references column '{column:.192}' which is not in SELECT list; this is incompatible with {mode}";
     net_ok_packet_too_large() 3068 "08S01" "OK packet too large";
+    invalid_geojson_missing_member(function, member) 3070 "HY000" "Invalid GeoJSON data provided to function {function}: Missing required member '{member}'";
+    invalid_geojson_wrong_type(function, member, wanted) 3071 "HY000" "Invalid GeoJSON data provided to function {function}: Member '{member}' must be of type '{wanted}'";
+    invalid_geojson_unspecified(function) 3072 "HY000" "Invalid GeoJSON data provided to function {function}";
+    dimension_unsupported(function, found, expected) 3073 "HY000" "Unsupported number of coordinate dimensions in function {function}: Found {found}, expected {expected}";
     run_hook_error(hook) 3100 "HY000" "Error on observer while running replication hook '{hook}'.";
     transaction_rollback_during_commit() 3101 "40000" "Plugin instructed the server to rollback the current transaction.";
     generated_column_function_is_not_allowed(column) 3102 "HY000" "Expression of generated column '{column}' contains a disallowed function.";
@@ -607,6 +612,7 @@ errors! {
     invalid_bitwise_aggregate_operands_size() 3514 "HY000" "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider using the SUBSTRING() function";
     warn_unsupported_hint(place) 3515 "HY000" "Hints aren't supported in {place}";
     unexpected_geometry_type(what, type_, place) 3516 "22S01" "{what:.64} value is a geometry of unexpected type {type_:.64} in {place:.64}.";
+    warn_srs_not_found(srid) 3519 "01000" "There's no spatial reference system with SRID {srid}.";
     srs_not_cartesian(function, srid) 3520 "22S00" "Function {function} is only defined for Cartesian spatial reference systems, but one of its arguments is in SRID {srid}, which is not Cartesian.";
     srs_not_cartesian_undefined(function, srid) 3521 "SR001" "Function {function} is only defined for Cartesian spatial reference systems, but one of its arguments is in SRID {srid}, which has not been defined.";
     pk_index_cant_be_invisible() 3522 "HY000" "A primary key index cannot be invisible";
@@ -619,6 +625,7 @@ errors! {
     components_cant_load(urn) 3529 "HY000" "Cannot load component from specified URN: '{urn:.192}'.";
     role_not_granted(role, role_host, user, user_host) 3530 "HY000" "`{role:.64}`@`{role_host:.64}` is not granted to `{user:.64}`@`{user_host:.64}`";
     rename_role() 3532 "HY000" "Renaming of a role identifier is forbidden";
+    srs_not_found(srid) 3548 "SR001" "There's no spatial reference system with SRID {srid}.";
     is_query_invalid_clause(what) 3550 "HY000" "Information schema queries do not support the '{what}' clause.";
     no_system_schema_access(schema) 3552 "HY000" "Access to system schema '{schema:.64}' is rejected.";
     no_system_table_access(kind, schema, table) 3554 "HY000" "Access to {kind:.64} '{schema:.64}.{table:.64}' is rejected.";
@@ -627,9 +634,11 @@ errors! {
     no_system_table_access_for_table() 3557 "HY000" "table";
     invalid_option_key(key, function) 3558 "22023" "Invalid option key '{key:.192}' in function {function:.192}.";
     invalid_option_value(value, option, function) 3559 "22023" "Invalid value '{value:.192}' for option '{option:.192}' in function '{function:.192}'.";
-    invalid_option_key_value_pair(string, key, function) 3560 "22023" "The string '{string:.192}' is not a valid key {key} value pair in function {function:.192}.";
+    invalid_option_key_value_pair(string, separator, function) 3560 "22023" "The string '{string:.192}' is not a valid key {separator} value pair in function {function:.192}.";
     invalid_option_end_character(function, character) 3562 "22023" "The options argument in function {function:.192} ends with the invalid character '{character}'.";
     invalid_option_characters(function, sequence) 3563 "22023" "The options argument in function {function:.192} contains the invalid character sequence '{sequence:.192}'.";
+    duplicate_option_key(key, function) 3564 "22023" "Duplicate option key '{key:.192}' in funtion '{function:.192}'.";
+    warn_srs_not_found_axis_order(srid) 3565 "01000" "There's no spatial reference system with SRID {srid}. The axis order is unknown.";
     reset_master_to_value_out_of_range(value, and) 3567 "HY000" "The requested value '{value}' for the next binary log index is out of range. Please use a value between '1' and '{and}'.";
     unresolved_table_lock(name) 3568 "HY000" "Unresolved table name {name} in locking clause.";
     duplicate_table_lock(table) 3569 "HY000" "Table {table} appears in multiple locking clauses.";
@@ -666,6 +675,9 @@ errors! {
     too_long_tablespace_comment(tablespace, max) 3603 "HY000" "Comment for tablespace '{tablespace:.64}' is too long (max = {max})";
     engine_cant_drop_table(table) 3604 "HY000" "Storage engine can't drop table '{table:.129}'";
     warn_invalid_hint(hint) 3614 "HY000" "Invalid number of arguments for hint {hint}";
+    longitude_out_of_range(longitude, function, least, most) 3616 "22S02" "Longitude {longitude} is out of range in function {function}. It must be within ({least}, {most}].";
+    latitude_out_of_range(latitude, function, least, most) 3617 "22S03" "Latitude {latitude} is out of range in function {function}. It must be within [{least}, {most}].";
+    not_implemented_for_geographic_srs(call) 3618 "22S00" "{call} has not been implemented for geographic spatial reference systems.";
     illegal_privilege_level(what) 3619 "HY000" "Illegal privilege level specified for {what}";
     no_system_view_access(information_schema) 3620 "HY000" "Access to system view INFORMATION_SCHEMA.'{information_schema:.64}' is rejected.";
     mandatory_role(role, host) 3628 "HY000" "The role `{role:.64}`@`{host:.64}` is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
@@ -675,6 +687,7 @@ errors! {
     cte_max_recursion_depth(iterations) 3636 "HY000" "Recursive query aborted after {iterations} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     not_hint_updatable_variable(variable) 3637 "HY000" "Variable {variable} cannot be set using SET_VAR hint.";
     client_does_not_support(support) 3640 "HY000" "The client doesn't support {support}";
+    wrong_srid_for_column(column, srid, wanted) 3643 "HY000" "The SRID of the geometry does not match the SRID of the column '{column:.192}'. The SRID of the geometry is {srid}, but the SRID of the column is {wanted}. Consider changing the SRID of the geometry or the SRID property of the column.";
     disallowed_operation(operation, object) 3655 "HY000" "{operation} operation is disallowed on {object} ";
     feature_unsupported(feature, reason) 3658 "HY000" "Feature {feature} is unsupported ({reason}).";
     missing_json_table_value(column) 3665 "22035" "Missing value for JSON_TABLE column '{column:.192}'";
@@ -700,10 +713,16 @@ errors! {
     regexp_stack_overflow() 3698 "HY000" "Overflow in the regular expression backtrack stack.";
     regexp_time_out() 3699 "HY000" "Timeout exceeded in regular expression match.";
     regexp_pattern_too_big() 3700 "HY000" "The regular expression pattern exceeds limits on size or complexity.";
+    not_implemented_for_cartesian_srs(call) 3704 "22S00" "{call} has not been implemented for Cartesian spatial reference systems.";
+    nonpositive_radius(function) 3706 "22003" "Invalid radius provided to function {function}: Radius must be greater than zero.";
     deprecated_utf8_alias() 3719 "HY000" "'utf8' is currently an alias for the character set UTF8MB3, but will be an alias for UTF8MB4 in a future release. Please consider using UTF8MB4 in order to be unambiguous.";
     deprecated_national() 3720 "HY000" "NATIONAL/NCHAR/NVARCHAR implies the character set UTF8MB3, which will be replaced by UTF8MB4 in a future release. Please consider using CHAR(x) CHARACTER SET UTF8MB4 in order to be unambiguous.";
     invalid_default_utf8mb4_collation(collation) 3721 "HY000" "Invalid default collation {collation}: utf8mb4_0900_ai_ci or utf8mb4_general_ci expected";
+    srs_not_geographic(function, srid) 3726 "22S00" "Function {function} is only defined for geographic spatial reference systems, but one of its arguments is in SRID {srid}, which is not geographic.";
+    spatial_unique_index() 3728 "HY000" "Spatial indexes can't be primary or unique indexes.";
     fk_cannot_drop_parent(table, constraint, child) 3730 "HY000" "Cannot drop table '{table}' referenced by a foreign key constraint '{constraint}' on table '{child}'.";
+    geometry_param_longitude_out_of_range(longitude, function, least, most) 3731 "22S02" "A parameter of function {function} contains a geometry with longitude {longitude}, which is out of range. It must be within ({least}, {most}].";
+    geometry_param_latitude_out_of_range(latitude, function, least, most) 3732 "22S03" "A parameter of function {function} contains a geometry with latitude {latitude}, which is out of range. It must be within [{least}, {most}].";
     fk_cannot_use_virtual_column(key, column) 3733 "HY000" "Foreign key '{key}' uses virtual column '{column}' which is not supported.";
     fk_no_column_parent(column, constraint, table) 3734 "HY000" "Failed to add the foreign key constraint. Missing column '{column}' for constraint '{constraint}' in the referenced table '{table}'";
     table_without_pk() 3750 "HY000" "Unable to create or change a table without a primary key, when the system variable 'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA before changing this setting.";

@@ -434,7 +434,7 @@ impl Session {
                         }
                         Some(FieldText::Null) if !def.nullable && !def.auto_increment && !inserter.before => {
                             let error = err(1263, format!("Column set to default value; NULL supplied to NOT NULL column '{}' at row {number}", def.name));
-                            if strict {
+                            if strict || def.ty.is_geometry() {
                                 return Err(error);
                             }
                             self.state.push_ignored(error);

@@ -39,6 +39,8 @@ pub struct DataType {
     pub collation: Option<String>,
     /// BINARY attribute: the `_bin` collation of the character set.
     pub binary: bool,
+    /// SRID of this column.
+    pub srid: Option<u64>,
 }
 
 /// Base types; a length that was not written is `None`.
@@ -80,7 +82,9 @@ pub enum DataTypeKind {
     Enum(Vec<String>),
     Set(Vec<String>),
     Json,
-    /// A type that MySQL has and we do not (GEOMETRY …): upper-case name, answered by 1235.
+    /// GEOMETRY and its kinds.
+    Geometry(highkey_types::Shape),
+    /// A type that MySQL has and we do not (VECTOR): upper-case name, answered by 1235.
     Unsupported(String),
 }
 

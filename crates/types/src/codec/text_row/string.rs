@@ -15,7 +15,7 @@ pub(super) enum StringForm {
 }
 
 impl StringForm {
-    /// `None` for JSON, which is normalised, and for text whose character set is not ASCII where its bytes are.
+    /// `None` for JSON, which is normalised, for geometries, which are checked, and for text whose character set is not ASCII where its bytes are.
     pub(super) fn of(ty: &ColumnType) -> Option<StringForm> {
         use TypeKind::*;
         let charset = ty.charset();
@@ -26,6 +26,7 @@ impl StringForm {
             Char(limit) => StringForm::Characters { limit: limit as usize, charset, trim: true },
             VarChar(limit) => StringForm::Characters { limit: limit as usize, charset, trim: false },
             Binary(length) => StringForm::Padded { length: length as usize },
+            Geometry(_) => return None,
             _ if ty.is_text() => StringForm::Text { limit: ty.max_bytes(), charset },
             _ if ty.is_binary() => StringForm::Bytes { limit: ty.max_bytes() as usize },
             _ => return None,

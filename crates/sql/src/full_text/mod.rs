@@ -225,7 +225,8 @@ impl Holders {
                 continue;
             }
             let found = search.table.rows_with_word(snapshot, search.index, &word.key, word.prefix, ENTRIES_MAX - self.kept, stop)?;
-            search.table.count_use(Some(search.index), RowUse::Fetch, found.entries);
+            // A word that no row has was looked up too.
+            search.table.count_use(Some(search.index), RowUse::Fetch, found.entries.max(1));
             self.entries.push(found.entries);
             self.kept += found.keys.as_ref().map_or(0, Vec::len);
             self.rows.push(found.keys.map(|keys| keys.into_iter().collect()));

@@ -156,9 +156,13 @@ impl Sums {
 /// The beginning of a statement's text; none if it may hold a password. The word comes before the password, so what is cut off is not asked.
 fn sample(text: &str) -> Option<Str> {
     let text = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
+    (!may_hold_secret(text)).then(|| Str::from(text))
+}
+
+/// A text with a word of those that stand beside passwords.
+pub(super) fn may_hold_secret(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let secret = SECRET.iter().any(|word| memchr::memmem::find(lower.as_bytes(), word.as_bytes()).is_some());
-    (!secret).then(|| Str::from(text))
+    SECRET.iter().any(|word| memchr::memmem::find(lower.as_bytes(), word.as_bytes()).is_some())
 }
 
 /// Counts by the time they took: eight classes between a power of two and the next.

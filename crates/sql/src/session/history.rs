@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use highkey_types::Str;
 
-use super::digests::Execution;
+use super::digests::{Execution, may_hold_secret};
 use super::status::StatusCounter;
 
 /// A text of so many bytes is kept as it is.
@@ -117,6 +117,8 @@ pub struct PastStatement {
     pub schema: Option<Str>,
     /// The error that it ended with.
     pub error: Option<Box<(u16, String)>>,
+    /// `text` is the digest text, because there may be a password in its own.
+    hidden: bool,
     pub failed: bool,
     pub warnings: u64,
     pub rows_affected: u64,
@@ -131,6 +133,9 @@ impl PastStatement {
     pub(super) fn new(execution: &Execution<'_>, text: Arc<str>, whole: bool, digest: &str, kind: StatementKind, ended: Instant, locked: u64) -> PastStatement {
         let whole = whole && text.len() <= WHOLE_BYTES;
         let text = if text.len() <= WHOLE_BYTES { text } else { Str::from(&text[..text.floor_char_boundary(SHOWN_BYTES)]) };
+        // Nobody has masked the passwords of a text that is no statement, or only becomes one.
+        let hidden = matches!(kind, StatementKind::Error | StatementKind::Text(StatusCounter::ComPrepareSql)) && may_hold_secret(&text);
+        let (whole, text) = if hidden { (false, Str::from(digest)) } else { (whole, text) };
         let work = &execution.work;
         let counts = [
             work.created_tmp_disk_tables,
@@ -157,6 +162,7 @@ impl PastStatement {
             digest: (!whole).then(|| digest.into()),
             schema: None,
             error: None,
+            hidden,
             failed: execution.failed,
             warnings: execution.warnings,
             rows_affected: execution.rows_affected,
@@ -164,6 +170,12 @@ impl PastStatement {
             rows_examined: execution.rows_examined,
             work: counts.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         }
+    }
+
+    /// It ended with an error. The message is not kept where it may repeat what is hidden of the text.
+    pub(super) fn note_error(&mut self, code: u16, message: &str) {
+        let message = if self.hidden { String::new() } else { message.to_owned() };
+        self.error = Some(Box::new((code, message)));
     }
 }
 
@@ -225,6 +237,10 @@ mod tests {
     use super::*;
 
     fn ended(text: &str, whole: bool) -> PastStatement {
+        ended_as(text, whole, StatementKind::Text(StatusCounter::ComSelect))
+    }
+
+    fn ended_as(text: &str, whole: bool, kind: StatementKind) -> PastStatement {
         let execution = Execution {
             session: 1,
             time: &TimeSplit::default(),
@@ -239,7 +255,7 @@ mod tests {
             ended_micros: 0,
             text,
         };
-        PastStatement::new(&execution, text.into(), whole, "the digest", StatementKind::Text(StatusCounter::ComSelect), Instant::now(), 7)
+        PastStatement::new(&execution, text.into(), whole, "the digest", kind, Instant::now(), 7)
     }
 
     #[test]
@@ -270,5 +286,19 @@ mod tests {
         let short = ended("SELECT 1", true);
         assert_eq!((&*short.text, short.digest.as_deref(), short.work[9]), ("SELECT 1", None, u32::MAX));
         assert_eq!(ended("CREATE USER ... IDENTIFIED BY <secret>", false).digest.as_deref(), Some("the digest"));
+    }
+
+    #[test]
+    fn passwords_of_texts_that_are_no_statements_are_hidden() {
+        let secret = "CREATE USER u Identified BY 'secret' WITH";
+        for kind in [StatementKind::Error, StatementKind::Text(StatusCounter::ComPrepareSql)] {
+            let mut past = ended_as(secret, true, kind);
+            past.note_error(1064, "near 'secret'");
+            assert_eq!((&*past.text, past.digest.as_deref(), past.error), ("the digest", Some("the digest"), Some(Box::new((1064, String::new())))));
+            let mut past = ended_as("SELEC 1", true, kind);
+            past.note_error(1064, "near 'SELEC 1'");
+            assert_eq!((&*past.text, past.error), ("SELEC 1", Some(Box::new((1064, "near 'SELEC 1'".to_owned())))));
+        }
+        assert_eq!(&*ended("SELECT password FROM t", true).text, "SELECT password FROM t");
     }
 }

@@ -518,7 +518,9 @@ impl Session {
         };
         let mut past = PastStatement::new(&execution, text.clone(), whole, digest, kind, ended, locked);
         past.schema = state.database.clone();
-        past.error = if done.failed { state.diagnostics.conditions().last().map(|error| Box::new((error.code, error.message.clone()))) } else { None };
+        if let Some(error) = state.diagnostics.conditions().last().filter(|_| done.failed) {
+            past.note_error(error.code, &error.message);
+        }
         state.process.history().add(kept, past);
     }
 
@@ -712,6 +714,7 @@ impl Session {
     /// COM_CHANGE_USER after authentication: `reset` with another identity (the connection id stays).
     pub async fn change_user(&mut self, client: ClientInfo) -> Result<(), MySqlError> {
         self.close().await;
+        self.state.instance.processes().leave_account(&self.state.process);
         self.state.process.set_user(&client.user);
         self.state.instance.processes().note_made(&client.user, &client.client_address);
         self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());

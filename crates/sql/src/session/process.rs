@@ -531,6 +531,13 @@ impl ProcessList {
         }
     }
 
+    /// The connection is about to be another user's: what it has run stays this one's.
+    pub fn leave_account(&self, entry: &ProcessEntry) {
+        // As if it went.
+        let _entries = self.entries.write();
+        self.keep_ran(entry);
+    }
+
     fn keep_ran(&self, entry: &ProcessEntry) {
         let kinds = entry.history().take_kinds();
         if kinds.is_empty() {

@@ -526,6 +526,11 @@ async fn the_statements_that_ended_last_are_told() {
     c.session.execute_prepared(id, &[Value::Int(2)], false, &mut sink).await.unwrap();
     let last = c.rows(&format!("SELECT event_name, sql_text, rows_sent {history} ORDER BY event_id DESC LIMIT 1")).await;
     assert_eq!(last, [["statement/com/Execute", "SELECT v FROM t WHERE id = ?", "1"]]);
+    // Passwords in what is no statement, or only becomes one.
+    c.error("CREATE USER v IDENTIFIED BY 'hunter2' OR").await;
+    c.ok("PREPARE p FROM 'SELECT ''hunter2'' AS password'").await;
+    assert_eq!(c.value(&format!("SELECT COUNT(*) {history} AND CONCAT(sql_text, IFNULL(message_text, '')) LIKE '%hunter2%'")).await, "0");
+    assert_eq!(c.rows(&format!("SELECT event_name {history} AND sql_text LIKE 'PREPARE%'")).await, [["statement/sql/prepare_sql"]]);
     for n in 0..20 {
         c.rows(&format!("SELECT {n}")).await;
     }
@@ -573,6 +578,15 @@ async fn statements_are_summed_up_by_what_they_are() {
     c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
     let executed = "SELECT count_star, sum_rows_sent, sum_rows_examined, sum_select_scan FROM performance_schema.events_statements_summary_global_by_event_name WHERE event_name = 'statement/com/Execute'";
     assert_eq!(c.rows(executed).await, table("1 3 3 1"));
+    // Who becomes another user leaves them to the first one.
+    c.ok("CREATE USER w@localhost").await;
+    let mut third = server.connect();
+    third.ok("DO 1").await;
+    let mut client = third.session.state.client.clone();
+    client.user = "w".into();
+    third.session.change_user(client).await.unwrap();
+    let done = "SELECT user, count_star FROM performance_schema.events_statements_summary_by_user_by_event_name WHERE event_name = 'statement/sql/do'";
+    assert_eq!(c.rows(done).await, table("root 1"));
     c.ok("TRUNCATE TABLE performance_schema.events_statements_summary_global_by_event_name").await;
     for (whose, more) in whose {
         assert!(c.rows(&sums(whose, more)).await.is_empty(), "{whose}");

@@ -11,14 +11,13 @@ use highkey_table::{Direction, IndexKind, KeyRange, Privileges, RowBatch, Table,
 use highkey_types::{MySqlError, Str, StoreContext, Value, errors};
 
 use super::query::BoundTables;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, columns};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{self, HandlerComparison, HandlerRead, HandlerStatement, HandlerStep, ObjectName};
-use crate::plan::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind, Field};
 use crate::session::{ResultSink, Session};
-use crate::show::Answer;
 
 /// What a session has opened, by the name in lower case.
 #[derive(Default)]
@@ -153,28 +152,29 @@ impl Session {
         let cursor = self.handlers.0.get(&read.name.to_lowercase()).and_then(|handler| handler.cursor.as_ref());
         let place = cursor.filter(|cursor| cursor.order == order).map(|cursor| cursor.place.clone());
         let shown: Vec<usize> = (0..def.columns.len()).filter(|at| !def.columns[*at].invisible).collect();
-        let columns = shown.iter().map(|at| fields[*at].clone()).collect();
-        let mut rows: Vec<Vec<Value>> = Vec::new();
+        let shown_fields: Vec<Field> = shown.iter().map(|at| fields[*at].clone()).collect();
         let mut tables = BoundTables::default();
         tables.add(&table, false);
         if !self.open_tables(&tables).await? {
             self.handlers.0.remove(&read.name.to_lowercase());
             return Err(errors::unknown_table(&read.name, "HANDLER").into());
         }
+        sink.columns(&columns(&self.state, &shown_fields));
         // No row has NULL in a column that cannot have it.
-        let Some(key) = key.filter(|_| wanted > 0) else { return self.send(Answer { fields: columns, rows }, true, sink).await };
+        let Some(key) = key.filter(|_| wanted > 0) else { return Ok(Outcome::Rows { count: 0, found: true }) };
         let reading = reading(&read.step, key.clone(), place);
         let snapshot = self.txn().snapshot();
         let by_prefix = def.indexes[index].parts.iter().any(|part| part.prefix.is_some());
         // Where values are cut off, the second range has the rows of the first one again.
         let mut met: HashSet<Vec<u8>> = HashSet::new();
         let mut last: Option<(Vec<Value>, Vec<u8>)> = None;
-        let (mut matching, mut batch) = (0u64, RowBatch::new());
+        let (mut matching, mut sent, mut batch) = (0u64, 0u64, RowBatch::new());
         let mut full = false;
         'ranges: for (number, range) in reading.ranges.iter().enumerate() {
             let mut scan = table.scan_at(&snapshot, index, range, reading.direction)?;
             while scan.next_batch(&mut batch)? {
                 self.state.process.check()?;
+                self.note_read(batch.len() as u64);
                 for at in 0..batch.len() {
                     let clustered = batch.key(at);
                     let passed = match &reading.behind {
@@ -199,13 +199,19 @@ impl Session {
                     }
                     matching += 1;
                     if matching > skipped {
-                        rows.push(shown.iter().map(|column| values[*column].clone()).collect());
+                        let row: Vec<Value> = shown.iter().map(|column| values[*column].clone()).collect();
+                        sink.row(&row);
+                        sent += 1;
                     }
                     if matching == skipped.saturating_add(wanted) {
                         full = true;
                         break 'ranges;
                     }
                 }
+                if sink.wants_flush() {
+                    sink.flush().await?;
+                }
+                tokio::task::yield_now().await;
             }
         }
         let place = match (last, reading.direction) {
@@ -217,7 +223,7 @@ impl Session {
         if let Some(handler) = self.handlers.0.get_mut(&read.name.to_lowercase()) {
             handler.cursor = Some(Cursor { order, place });
         }
-        self.send(Answer { fields: columns, rows }, true, sink).await
+        Ok(Outcome::Rows { count: sent, found: true })
     }
 
     /// The values of READ as the columns of the index have them; `None`: no row can. Errors 1070, 1210.

@@ -246,6 +246,9 @@ impl Session {
             }
         }
         self.count_statement(statement);
+        if is_definition(statement) {
+            self.handlers.note_definition();
+        }
         if sys::is_restore(&self.state, statement) {
             let e = errors::no_system_schema_access(sys::SCHEMA);
             self.state.note(e.code, e.message);

@@ -15,6 +15,7 @@ use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::def::{TableId, UserDef, is_system_schema};
 use crate::error;
+use crate::foreign::define;
 use crate::grants::{AccountName, Grants, Privileges, TableGrants};
 use crate::high_water;
 use crate::metadata_lock::Name;
@@ -67,20 +68,28 @@ pub(crate) fn refuse_unless_restored(catalog: &Catalog, schema: &str, name: &str
 type Key = (String, String);
 
 impl Database {
+    /// A restore has made tables that FLUSH PRIVILEGES reads or drops.
+    pub fn has_restored_privileges(&self) -> bool {
+        !self.restored_tables().is_empty()
+    }
+
+    fn restored_tables(&self) -> Vec<Arc<Table>> {
+        let catalog = self.catalog();
+        OF_ACCOUNTS.iter().chain(&OF_STATE).filter_map(|name| catalog.find_table("mysql", name)).collect()
+    }
+
     /// FLUSH PRIVILEGES: takes the accounts from the tables of `mysql` that a restore has made, and drops these and those of the server's state. Returns what it has dropped. Without such
-    /// tables it does nothing, and the binary log is told nothing. Error 1728 for a table without the columns that name accounts: nothing has changed then.
+    /// tables it does nothing, and the binary log is told nothing. Error 1728 for a table without the columns that name accounts, and for a `mysql.user` without rows; 3730 for a table
+    /// that another one references. Nothing has changed then.
     pub async fn load_privileges(self: &Arc<Self>, cx: &DdlContext) -> Result<Vec<TableId>, MySqlError> {
-        let there = || -> Vec<Arc<Table>> {
-            let catalog = self.catalog();
-            OF_ACCOUNTS.iter().chain(&OF_STATE).filter_map(|name| catalog.find_table("mysql", name)).collect()
-        };
-        if there().is_empty() {
+        if !self.has_restored_privileges() {
             return Ok(Vec::new());
         }
         // `mysql.user` is what statements about accounts lock too.
         let names: Vec<Name> = OF_ACCOUNTS.iter().chain(&OF_STATE).map(|name| ("mysql".into(), (*name).into())).collect();
         let _locks = self.lock_related(cx, names, &[]).await?;
-        let tables = there();
+        let tables = self.restored_tables();
+        define::check_dropped(cx, &tables)?;
         let before = self.catalog().users();
         let accounts = self.restored_accounts(&tables, &before)?;
         let gone: Vec<&Arc<UserDef>> = before.iter().filter(|old| !accounts.contains_key(&key_of(old))).collect();
@@ -111,6 +120,10 @@ impl Database {
         let read = |name: &str| tables.iter().find(|table| &*table.def.name == name).map(|table| self.rows_of(table)).transpose();
         let mut accounts: BTreeMap<Key, UserDef> = before.iter().map(|user| (key_of(user), (**user).clone())).collect();
         if let Some(rows) = read("user")? {
+            // A restore that has not come to the rows: nobody could log in again.
+            if rows.rows.is_empty() {
+                return Err(error::cannot_load("mysql", "user"));
+            }
             let mut kept = std::mem::take(&mut accounts);
             for row in rows.each() {
                 let (key, user) = account(&row, &mut kept)?;
@@ -237,11 +250,19 @@ fn account(row: &RestoredRow<'_>, before: &mut BTreeMap<Key, UserDef>) -> Result
     let AccountName { user, host } = row.account("user", "host")?;
     let key = (user.clone(), host.clone());
     let grants = before.remove(&key).map_or_else(Grants::default, |known| known.grants);
+    let (mut plugin, mut authentication_string) = (row.name("plugin")?, row.name("authentication_string")?);
+    // MySQL before 5.7 has passwords in a column of their own, and names no plugin.
+    if plugin.is_empty() {
+        plugin = "mysql_native_password".into();
+    }
+    if authentication_string.is_empty() {
+        authentication_string = row.text("password");
+    }
     let def = UserDef {
         user,
         host,
-        plugin: row.name("plugin")?,
-        authentication_string: row.name("authentication_string")?,
+        plugin,
+        authentication_string,
         password_expired: row.is_set("password_expired"),
         account_locked: row.is_set("account_locked"),
         grants: Grants { global: row.flags(), ..grants },

@@ -23,7 +23,9 @@ fn restore(db: &Arc<Database>, name: &str, columns: &[&str], key: usize, rows: &
     let table = block_on(db.create_table(&cx(), spec)).unwrap();
     let value = |(column, text): (&&str, &&str)| if is_number(column) { i(text.parse().unwrap()) } else { t(text) };
     let values: Vec<Vec<Value>> = rows.iter().map(|row| columns.iter().zip(*row).map(value).collect()).collect();
-    fill(db, &table, values);
+    if !values.is_empty() {
+        fill(db, &table, values);
+    }
 }
 
 fn load(db: &Arc<Database>) -> Result<usize, MySqlError> {
@@ -116,6 +118,31 @@ fn what_no_table_tells_stays() {
     load(&db).unwrap();
     let user = db.catalog().user("u", "%").unwrap();
     assert_eq!((user.grants.global, &user.grants.schemas, &user.grants.dynamic), (Privileges::NONE, &known.grants.schemas, &known.grants.dynamic));
+}
+
+/// MySQL before 5.7: without their passwords anybody could log in.
+#[test]
+fn passwords_in_a_column_of_their_own_are_restored() {
+    let db = database();
+    let columns = ["Host", "User", "Password", "plugin", "authentication_string"];
+    restore(&db, "user", &columns, 2, &[&["%", "old", "*7B9E", "", ""], &["%", "named", "*7B9F", "mysql_native_password", ""], &["%", "new", "*7B9G", "caching_sha2_password", "$A$"]]);
+    assert_eq!(load(&db).unwrap(), 1);
+    let of = |name: &str| db.catalog().user(name, "%").map(|user| (user.plugin.clone(), user.authentication_string.clone())).unwrap();
+    let native = |hash: &str| ("mysql_native_password".to_owned(), hash.to_owned());
+    assert_eq!((of("old"), of("named"), of("new")), (native("*7B9E"), native("*7B9F"), ("caching_sha2_password".to_owned(), "$A$".to_owned())));
+}
+
+/// A restore that has stopped before the rows would leave nobody who can log in.
+#[test]
+fn a_table_without_accounts_is_not_taken() {
+    let db = database();
+    let before = db.catalog().users();
+    assert!(!db.has_restored_privileges());
+    restore(&db, "user", &USER, 2, &[]);
+    assert!(db.has_restored_privileges());
+    assert_eq!(load(&db).unwrap_err().code, 1728);
+    assert_eq!(db.catalog().users(), before);
+    assert!(db.catalog().find_table("mysql", "user").is_some());
 }
 
 #[test]

@@ -98,6 +98,15 @@ impl Session {
 
     /// There is one copy of the accounts: only tables that a restore has made have something to read.
     async fn flush_privileges(&mut self) -> Result<(), MySqlError> {
+        if !self.state.instance.database().has_restored_privileges() {
+            return Ok(());
+        }
+        // What it does then is what statements about accounts do.
+        if self.state.locks.has_tables() {
+            return Err(errors::table_not_locked("user"));
+        }
+        self.check_server_writable()?;
+        self.begin_definition_change().await?;
         let cx = self.ddl_context_logging("FLUSH PRIVILEGES".into());
         let dropped = self.state.instance.database().clone().load_privileges(&cx).await?;
         dropped.into_iter().for_each(|id| self.state.instance.exprs().forget(id));

@@ -1,7 +1,7 @@
 //! HANDLER: the rows of a table one after the other, by an index or in the table's own order.
 //!
-//! A handler is a name and a place. Nothing is held between statements: each READ reads under the transaction's view like a query, from where the one before has ended. A definition that has changed, or a
-//! name that means another table now, closes the handler. The own order of a table with partitions is that of its primary key here, where MySQL reads one partition after the other.
+//! A handler is a name and a place. Nothing is held between statements: each READ reads under the transaction's view like a query, from where the one before has ended. When the session itself has changed
+//! the definition, or given the name to another table, the handler is closed; when another one has, it begins anew with the table of the name. The own order of a table with partitions is that of its primary key here, where MySQL reads one partition after the other.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -11,23 +11,26 @@ use highkey_table::{Direction, IndexKind, KeyRange, Privileges, RowBatch, Table,
 use highkey_types::{MySqlError, Str, StoreContext, Value, errors};
 
 use super::query::BoundTables;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, columns};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{self, HandlerComparison, HandlerRead, HandlerStatement, HandlerStep, ObjectName};
-use crate::plan::{Expr, ExprKind};
+use crate::plan::{Expr, ExprKind, Field};
 use crate::session::{ResultSink, Session};
-use crate::show::Answer;
 
 /// What a session has opened, by the name in lower case.
 #[derive(Default)]
-pub(crate) struct Handlers(BTreeMap<String, Handler>);
+pub(crate) struct Handlers {
+    open: BTreeMap<String, Handler>,
+    /// The session has run statements that change definitions: see `Session::close_changed_handlers`.
+    defined: bool,
+}
 
 struct Handler {
     schema: Str,
     table: Str,
-    /// The definition that it was opened with.
+    /// The definition that it was opened with, or has begun anew with.
     id: TableId,
     version: u64,
     /// `None`: nothing has been read.
@@ -61,7 +64,12 @@ struct Reading {
 impl Handlers {
     /// FLUSH TABLES: each begins anew.
     pub(crate) fn rewind(&mut self) {
-        self.0.values_mut().for_each(|handler| handler.cursor = None);
+        self.open.values_mut().for_each(|handler| handler.cursor = None);
+    }
+
+    /// The session runs a statement that changes definitions.
+    pub(crate) fn note_definition(&mut self) {
+        self.defined = !self.open.is_empty();
     }
 }
 
@@ -70,14 +78,14 @@ impl Session {
         if self.state.locks.has_tables() {
             return Err(errors::lock_or_active_transaction().into());
         }
+        self.close_changed_handlers();
         match statement {
             HandlerStatement::Open { table, alias } => {
                 self.open_handler(table, alias.as_deref().unwrap_or(&table.name))?;
                 Ok(Outcome::ok())
             }
             HandlerStatement::Close(name) => {
-                self.handler_table(name)?;
-                self.handlers.0.remove(&name.to_lowercase());
+                self.handlers.open.remove(&name.to_lowercase()).ok_or_else(|| unknown(name))?;
                 Ok(Outcome::ok())
             }
             HandlerStatement::Read(read) => self.read_handler(read, sink).await,
@@ -86,7 +94,7 @@ impl Session {
 
     /// Errors 1049, 1066, 1142, 1146, and 1347 for what is no table of the catalog.
     fn open_handler(&mut self, named: &ObjectName, name: &str) -> Result<(), MySqlError> {
-        if self.handler_table(name).is_ok() {
+        if self.handlers.open.contains_key(&name.to_lowercase()) {
             return Err(errors::nonuniq_table(name));
         }
         let schema = self.state.schema_of(named.schema.as_deref())?;
@@ -100,27 +108,38 @@ impl Session {
         let table = self.state.base_table(&schema, &named.name)?;
         let def = table.def();
         let handler = Handler { schema, table: def.name.clone(), id: def.id, version: def.version, cursor: None };
-        self.handlers.0.insert(name.to_lowercase(), handler);
+        self.handlers.open.insert(name.to_lowercase(), handler);
         Ok(())
     }
 
-    /// The table of an open handler. Error 1109; one whose table is not what it was is closed.
-    fn handler_table(&mut self, name: &str) -> Result<Arc<Table>, MySqlError> {
-        let key = name.to_lowercase();
-        let unknown = || errors::unknown_table(name, "HANDLER");
-        let handler = self.handlers.0.get(&key).ok_or_else(unknown)?;
-        match self.state.base_table(&handler.schema, &handler.table) {
-            Ok(table) if table.def().id == handler.id && table.def().version == handler.version => Ok(table),
-            _ => {
-                self.handlers.0.remove(&key);
-                Err(unknown())
-            }
+    /// Closes the handlers of tables that are not what they were, if the session has changed definitions.
+    fn close_changed_handlers(&mut self) {
+        if std::mem::take(&mut self.handlers.defined) {
+            let state = &self.state;
+            self.handlers.open.retain(|_, handler| state.base_table(&handler.schema, &handler.table).is_ok_and(|table| handler.is_of(&table)));
         }
     }
 
-    /// Errors 1054, 1070, 1109, 1176, 1210.
+    /// The table of an open handler. One that another session has changed is read from its beginning. Errors 1109, 1146.
+    fn handler_table(&mut self, name: &str) -> Result<Arc<Table>, MySqlError> {
+        let handler = self.handlers.open.get_mut(&name.to_lowercase()).ok_or_else(|| unknown(name))?;
+        let table = self.state.base_table(&handler.schema, &handler.table)?;
+        if !handler.is_of(&table) {
+            (handler.id, handler.version, handler.cursor) = (table.def().id, table.def().version, None);
+        }
+        Ok(table)
+    }
+
+    /// Errors 1054, 1070, 1109, 1146, 1176, 1210.
     async fn read_handler(&mut self, read: &HandlerRead, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        let table = self.handler_table(&read.name)?;
+        let table = loop {
+            let table = self.handler_table(&read.name)?;
+            let mut tables = BoundTables::default();
+            tables.add(&table, false);
+            if self.open_tables(&tables).await? {
+                break table;
+            }
+        };
         let def = table.def();
         let order = match &read.index {
             None => None,
@@ -150,31 +169,26 @@ impl Session {
             HandlerStep::Key(_, values) => self.handler_key(&table, index, values)?,
             _ => Some(Vec::new()),
         };
-        let cursor = self.handlers.0.get(&read.name.to_lowercase()).and_then(|handler| handler.cursor.as_ref());
+        let cursor = self.handlers.open.get(&read.name.to_lowercase()).and_then(|handler| handler.cursor.as_ref());
         let place = cursor.filter(|cursor| cursor.order == order).map(|cursor| cursor.place.clone());
         let shown: Vec<usize> = (0..def.columns.len()).filter(|at| !def.columns[*at].invisible).collect();
-        let columns = shown.iter().map(|at| fields[*at].clone()).collect();
-        let mut rows: Vec<Vec<Value>> = Vec::new();
-        let mut tables = BoundTables::default();
-        tables.add(&table, false);
-        if !self.open_tables(&tables).await? {
-            self.handlers.0.remove(&read.name.to_lowercase());
-            return Err(errors::unknown_table(&read.name, "HANDLER").into());
-        }
+        let shown_fields: Vec<Field> = shown.iter().map(|at| fields[*at].clone()).collect();
+        sink.columns(&columns(&self.state, &shown_fields));
         // No row has NULL in a column that cannot have it.
-        let Some(key) = key.filter(|_| wanted > 0) else { return self.send(Answer { fields: columns, rows }, true, sink).await };
+        let Some(key) = key.filter(|_| wanted > 0) else { return Ok(Outcome::Rows { count: 0, found: true }) };
         let reading = reading(&read.step, key.clone(), place);
         let snapshot = self.txn().snapshot();
         let by_prefix = def.indexes[index].parts.iter().any(|part| part.prefix.is_some());
         // Where values are cut off, the second range has the rows of the first one again.
         let mut met: HashSet<Vec<u8>> = HashSet::new();
         let mut last: Option<(Vec<Value>, Vec<u8>)> = None;
-        let (mut matching, mut batch) = (0u64, RowBatch::new());
+        let (mut matching, mut sent, mut batch) = (0u64, 0u64, RowBatch::new());
         let mut full = false;
         'ranges: for (number, range) in reading.ranges.iter().enumerate() {
             let mut scan = table.scan_at(&snapshot, index, range, reading.direction)?;
             while scan.next_batch(&mut batch)? {
                 self.state.process.check()?;
+                self.note_read(batch.len() as u64);
                 for at in 0..batch.len() {
                     let clustered = batch.key(at);
                     let passed = match &reading.behind {
@@ -199,13 +213,19 @@ impl Session {
                     }
                     matching += 1;
                     if matching > skipped {
-                        rows.push(shown.iter().map(|column| values[*column].clone()).collect());
+                        let row: Vec<Value> = shown.iter().map(|column| values[*column].clone()).collect();
+                        sink.row(&row);
+                        sent += 1;
                     }
                     if matching == skipped.saturating_add(wanted) {
                         full = true;
                         break 'ranges;
                     }
                 }
+                if sink.wants_flush() {
+                    sink.flush().await?;
+                }
+                tokio::task::yield_now().await;
             }
         }
         let place = match (last, reading.direction) {
@@ -214,10 +234,10 @@ impl Session {
             (_, Direction::Forward) => Place::BehindLast,
             (_, Direction::Backward) => Place::BeforeFirst,
         };
-        if let Some(handler) = self.handlers.0.get_mut(&read.name.to_lowercase()) {
+        if let Some(handler) = self.handlers.open.get_mut(&read.name.to_lowercase()) {
             handler.cursor = Some(Cursor { order, place });
         }
-        self.send(Answer { fields: columns, rows }, true, sink).await
+        Ok(Outcome::Rows { count: sent, found: true })
     }
 
     /// The values of READ as the columns of the index have them; `None`: no row can. Errors 1070, 1210.
@@ -248,6 +268,18 @@ impl Session {
         }
         Ok(Some(key))
     }
+}
+
+impl Handler {
+    /// The table is what it was opened with, or has begun anew with.
+    fn is_of(&self, table: &Table) -> bool {
+        (table.def().id, table.def().version) == (self.id, self.version)
+    }
+}
+
+/// Error 1109: no handler of that name is open.
+fn unknown(name: &str) -> MySqlError {
+    errors::unknown_table(name, "HANDLER")
 }
 
 fn is_equal(step: &HandlerStep) -> bool {

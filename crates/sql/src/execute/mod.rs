@@ -173,7 +173,7 @@ pub(crate) fn refused_inside(statement: &Statement, kind: &str) -> Option<MySqlE
     use Statement::*;
     Some(match statement {
         Query(query) if query.into.is_none() => errors::sp_no_retset(kind),
-        Handler(HandlerStatement::Read(_)) | Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
+        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
         Prepare { .. } | Execute { .. } | Deallocate(_) => errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL"),
         Flush(_) => errors::stmt_not_allowed_in_sf_or_trg("FLUSH"),
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
@@ -246,6 +246,9 @@ impl Session {
             }
         }
         self.count_statement(statement);
+        if is_definition(statement) {
+            self.handlers.note_definition();
+        }
         if sys::is_restore(&self.state, statement) {
             let e = errors::no_system_schema_access(sys::SCHEMA);
             self.state.note(e.code, e.message);

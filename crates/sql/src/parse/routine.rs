@@ -535,6 +535,7 @@ impl Parser<'_> {
             "RETURN" => Err(errors::sp_badreturn()),
             "USE" => Err(errors::sp_badstatement("USE")),
             "LOAD" => Err(errors::sp_badstatement(if self.is_kw_at(1, "XML") { "LOAD XML" } else { "LOAD DATA" })),
+            "HANDLER" => Err(errors::sp_badstatement("HANDLER")),
             "LOCK" => Err(errors::sp_badstatement("LOCK")),
             "UNLOCK" => Err(errors::sp_badstatement("UNLOCK")),
             "ALTER" if self.is_kw_at(1, "VIEW") => Err(errors::sp_badstatement("ALTER VIEW")),

@@ -83,7 +83,7 @@ struct CachedPlan {
     /// Of the parameters: what comparisons and arithmetic do depends on them.
     types: Vec<ExprType>,
     /// See `narrow_charsets`.
-    narrow: Vec<Charset>,
+    narrow: Vec<Vec<Charset>>,
     tables: BoundTables,
     settings: Settings,
 }
@@ -342,7 +342,7 @@ impl Session {
         if let Some(kept) = kept
             && kept.settings == settings
             && kept.types == types
-            && holds(&kept.narrow, self.state.params.iter())
+            && holds(&kept.narrow, &self.state.params)
             // It may use names that are not locked.
             && !self.state.locks.has_tables()
             && self.open_tables(&kept.tables).await?
@@ -407,7 +407,7 @@ impl Session {
                 return Ok(None);
             }
             let narrow = narrow_charsets(&plan);
-            if !holds(&narrow, self.state.params.iter()) {
+            if !holds(&narrow, &self.state.params) {
                 return Ok(None);
             }
             if self.open_tables(&tables).await? {
@@ -486,22 +486,50 @@ fn plan_depends_on_values(plan: &Plan) -> bool {
     !each_expr(plan, &mut |e| found |= depends_on_values(e)) || found
 }
 
-/// Character sets of its texts that do not hold everything. A value that one of them cannot hold is an error where the two meet: then the statement is bound with its values.
-fn narrow_charsets(plan: &Plan) -> Vec<Charset> {
-    let mut narrow = Vec::new();
+/// For each parameter the character sets of texts that it meets, if they do not hold everything. A value that one of them cannot hold is an error there: then the statement is bound with its values.
+fn narrow_charsets(plan: &Plan) -> Vec<Vec<Charset>> {
+    let is_narrow = |e: &Expr| !e.ty.ty.charset().can_encode(char::MAX);
+    let (mut params, mut some_narrow) = (false, false);
     each_expr(plan, &mut |e| {
-        let charset = e.ty.ty.charset();
-        if e.ty.ty.is_text() && !charset.can_encode(char::MAX) && !narrow.contains(&charset) {
-            narrow.push(charset);
+        params |= matches!(e.kind, ExprKind::Param(_));
+        some_narrow |= is_narrow(e);
+    });
+    let mut narrow: Vec<Vec<Charset>> = Vec::new();
+    if !params || !some_narrow {
+        return narrow;
+    }
+    each_expr(plan, &mut |e| {
+        // What these join does not meet, and a parameter meets nothing in itself.
+        if matches!(e.kind, ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Param(_)) {
+            return;
+        }
+        let (mut met, mut charsets) = (Vec::new(), Vec::new());
+        e.walk(&mut |part| {
+            if let ExprKind::Param(at) = part.kind {
+                met.push(at);
+            }
+            if is_narrow(part) && !charsets.contains(&part.ty.ty.charset()) {
+                charsets.push(part.ty.ty.charset());
+            }
+        });
+        for at in met {
+            if narrow.len() <= at {
+                narrow.resize(at + 1, Vec::new());
+            }
+            for charset in &charsets {
+                if !narrow[at].contains(charset) {
+                    narrow[at].push(*charset);
+                }
+            }
         }
     });
     narrow
 }
 
-/// Whether the character sets hold all the texts among the values.
-fn holds<'v>(narrow: &[Charset], values: impl Iterator<Item = &'v Value>) -> bool {
-    let mut texts = values.filter_map(Value::as_str).filter(|text| !text.is_ascii());
-    narrow.is_empty() || texts.all(|text| text.chars().all(|c| narrow.iter().all(|charset| charset.can_encode(c))))
+/// Whether the character sets hold the texts among the values that meet them.
+fn holds(narrow: &[Vec<Charset>], values: &[Value]) -> bool {
+    let held = |text: &str, charsets: &[Charset]| text.is_ascii() || text.chars().all(|c| charsets.iter().all(|charset| charset.can_encode(c)));
+    narrow.iter().zip(values).all(|(charsets, value)| charsets.is_empty() || value.as_str().is_none_or(|text| held(text, charsets)))
 }
 
 /// Goes through the expressions of a plan; false: it is of a kind that is not kept.

@@ -110,7 +110,11 @@ impl SessionState {
         if create.temporary {
             access.check_schema(Privileges::CREATE_TEMPORARY, &schema)?;
         } else {
-            let wanted = if create.select.is_some() { Privileges::CREATE.and(Privileges::INSERT) } else { Privileges::CREATE };
+            let mut wanted = if create.select.is_some() { Privileges::CREATE.and(Privileges::INSERT) } else { Privileges::CREATE };
+            // It takes the place of a table of the server's own, which a restore drops first.
+            if !create.if_not_exists && information_schema::find(&schema, table).is_some() {
+                wanted = wanted.and(Privileges::DROP);
+            }
             access.check_table(wanted, &schema, table)?;
         }
         if let Some(like) = create.like.as_ref().filter(|like| !self.is_temporary(like)) {

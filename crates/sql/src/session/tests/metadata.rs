@@ -438,3 +438,23 @@ async fn an_update_in_place_is_a_change() {
     c.ok("UPDATE t SET v = 2").await;
     assert!(changed(&server) > before);
 }
+
+/// What another session does to its table lets a handler begin anew, what its own does closes it.
+#[tokio::test]
+async fn handlers_outlive_definitions_of_others() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("INSERT INTO t VALUES (1), (2), (3)").await;
+    a.ok("HANDLER t OPEN").await;
+    assert_eq!(a.rows("HANDLER t READ NEXT LIMIT 2").await, [["1"], ["2"]]);
+    b.ok("ALTER TABLE t ADD c INT").await;
+    assert_eq!(a.rows("HANDLER t READ NEXT").await, [["1", "NULL"]]);
+    b.ok("DROP TABLE t").await;
+    assert_eq!(a.error("HANDLER t READ NEXT").await.0, 1146);
+    b.ok("CREATE TABLE t (z INT)").await;
+    b.ok("INSERT INTO t VALUES (7)").await;
+    assert_eq!(a.rows("HANDLER t READ NEXT").await, [["7"]]);
+    a.ok("ALTER TABLE t ADD c INT").await;
+    assert_eq!(a.error("HANDLER t READ NEXT").await.0, 1109);
+}

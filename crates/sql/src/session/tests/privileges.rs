@@ -613,6 +613,28 @@ async fn accounts_are_restored_from_a_dump() {
     assert_eq!(root.error("DROP TABLE mysql.user").await.0, 3552);
 }
 
+/// FLUSH PRIVILEGES that has tables to take is a statement about accounts.
+#[tokio::test]
+async fn accounts_are_not_restored_under_locks() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("SET sql_mode = ''").await;
+    root.ok("USE mysql").await;
+    let definition = root.rows("SHOW CREATE TABLE user").await[0][1].clone();
+    root.ok(&definition).await;
+    root.ok("LOCK TABLES user READ").await;
+    assert_eq!(root.error("FLUSH PRIVILEGES").await.0, 1100);
+    root.ok("UNLOCK TABLES").await;
+    root.ok("FLUSH TABLES WITH READ LOCK").await;
+    assert_eq!(root.error("FLUSH PRIVILEGES").await.0, 1223);
+    root.ok("UNLOCK TABLES").await;
+    // The restore has not come to the rows.
+    assert_eq!(root.error("FLUSH PRIVILEGES").await.0, 1728);
+    assert!(!root.rows("SHOW GRANTS").await.is_empty());
+    root.ok("DROP TABLE user").await;
+    root.ok("FLUSH PRIVILEGES").await;
+}
+
 /// As MySQL 8.0.12 has them.
 #[tokio::test]
 async fn the_servers_own_accounts_are_told_of() {

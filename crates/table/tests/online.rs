@@ -246,7 +246,7 @@ fn a_table_that_loses_its_key_can_be_read_only() {
     plan.spec.indexes.clear();
     plan.in_place = true;
     let cx = DdlContext { others: Others::Write, ..DdlContext::default() };
-    let refused = block_on(db.alter_table(&cx, plan.clone(), &mut |row| Ok(row[1..].to_vec()))).unwrap_err();
+    let refused = block_on(db.alter_table(&cx, plan.clone(), &mut |row: Vec<Value>| Ok(row[1..].to_vec()))).unwrap_err();
     assert_eq!(refused.code, 1846);
     let mut asked = false;
     let mut convert = |row: Vec<Value>| {

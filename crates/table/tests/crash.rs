@@ -471,6 +471,66 @@ fn several_indexes_come_together_or_not_at_all() {
 }
 
 #[test]
+fn what_is_committed_beside_an_alter_is_there_with_it_and_without_it() {
+    // Whether the writer was told that it had committed, and the alter that it was done.
+    let run = |db: &Arc<Database>| {
+        let old = table(db, "t");
+        let mut plan = AlterPlan::of(&old);
+        plan.spec.columns.push(int("added"));
+        plan.columns.push(None);
+        plan.spec.indexes.push(IndexSpec::unique("by_s", &[2]));
+        plan.in_place = true;
+        let (mut begun, mut written) = (false, false);
+        let mut convert = |mut before: Vec<Value>| {
+            if !std::mem::replace(&mut begun, true) {
+                let mut txn = db.begin(Isolation::ReadCommitted);
+                assert!(block_on(txn.open_to_write(&old))?);
+                let rows: Vec<_> = (1000..1010).map(row).collect();
+                block_on(old.insert(&mut txn, &rows, OnDuplicate::Error))?;
+                block_on(txn.commit())?;
+                written = true;
+            }
+            before.push(NULL);
+            Ok(before)
+        };
+        let altered = block_on(db.alter_table(&DdlContext::default(), plan, &mut convert)).is_ok();
+        (written, altered)
+    };
+    let (base, system) = (prepared(300), system_trees());
+    let steps = {
+        let disk = base.crash();
+        let db = try_open_still(&disk).unwrap();
+        let before = disk.changes();
+        assert_eq!(run(&db), (true, true));
+        disk.changes() - before
+    };
+    let mut seen = BTreeSet::new();
+    for step in 1..=steps + 1 {
+        let disk = base.crash();
+        let db = try_open_still(&disk).unwrap();
+        disk.power_off_at(disk.changes() + step);
+        let (written, altered) = run(&db);
+        let after = disk.crash();
+        drop(db);
+        let db = try_open_still(&after).unwrap_or_else(|e| panic!("step {step} of {steps}: {e}"));
+        for _ in 0..50 {
+            if db.engine().background_step().unwrap() == 0 {
+                break;
+            }
+        }
+        let table = table(&db, "t");
+        let found = (all(&db, &table).len(), table.columns().len());
+        assert!([(300, 3), (310, 3), (310, 4)].contains(&found), "step {step} of {steps}: {found:?}");
+        assert!(!written || found.0 == 310, "step {step} of {steps}: acknowledged rows are gone");
+        assert!(!altered || found.1 == 4, "step {step} of {steps}: acknowledged and gone");
+        assert_eq!(orphans(&db, &system), [], "step {step} of {steps}: trees of nobody");
+        check(&db);
+        seen.insert(found);
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
+}
+
+#[test]
 fn a_copying_alter_is_atomic() {
     crash_everywhere("alter table", 500, |db| {
         block_on(db.drop_index(&DdlContext::default(), "s", "t", "PRIMARY"))

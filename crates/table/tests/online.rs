@@ -233,6 +233,118 @@ fn a_table_that_is_copied_can_be_read_and_one_under_lock_exclusive_cannot() {
     }
 }
 
+/// Its rows get hidden numbers, which nothing but the copy's order says.
+#[test]
+fn a_table_that_loses_its_key_can_be_read_only() {
+    let db = database();
+    make(&db, false, true);
+    let old = table(&db, "t");
+    let mut plan = AlterPlan::of(&old);
+    // (id, u, k, s) -> (u, k, s)
+    plan.spec.columns.remove(0);
+    plan.columns.remove(0);
+    plan.spec.indexes.clear();
+    plan.in_place = true;
+    let cx = DdlContext { others: Others::Write, ..DdlContext::default() };
+    let refused = block_on(db.alter_table(&cx, plan.clone(), &mut |row: Vec<Value>| Ok(row[1..].to_vec()))).unwrap_err();
+    assert_eq!(refused.code, 1846);
+    let mut asked = false;
+    let mut convert = |row: Vec<Value>| {
+        if !std::mem::replace(&mut asked, true) {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.set_metadata_lock_timeout(Duration::ZERO);
+            assert_eq!(block_on(txn.open(&old)).map_err(|e| e.code), Ok(true));
+            assert_eq!(block_on(txn.open_to_write(&old)).map_err(|e| e.code), Err(1205));
+        }
+        Ok(row[1..].to_vec())
+    };
+    block_on(db.alter_table(&DdlContext::default(), plan, &mut convert)).unwrap();
+    assert!(asked);
+    check(&db);
+    let new = table(&db, "t");
+    let added = vec![NULL, i(1), t("")];
+    fill(&db, &new, vec![added.clone()]);
+    let found = all(&db, &new);
+    assert_eq!((found.len(), found.last()), (KEYS as usize / 2 + 1, Some(&added)));
+    check(&db);
+}
+
+/// Notes that do not fit end it before anybody is waited for.
+#[test]
+fn too_many_changes_end_an_alteration_without_its_waiting_for_anybody() {
+    let db = database();
+    make(&db, false, true);
+    let old = table(&db, "t");
+    let mut plan = AlterPlan::of(&old);
+    (plan.convert_rows, plan.in_place) = (true, true);
+    let trees = db.engine().indexes().len();
+    let mut writer = None;
+    let mut convert = |row| {
+        if writer.is_none() {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            assert!(block_on(txn.open_to_write(&old))?);
+            let rows: Vec<_> = (0..20).map(|id| vec![i(1_000_000 + id), NULL, NULL, NULL]).collect();
+            block_on(old.insert(&mut txn, &rows, OnDuplicate::Error))?;
+            writer = Some(txn);
+        }
+        Ok(row)
+    };
+    // With the writer there it would wait for ever.
+    let cx = DdlContext { online_log: 100, ..DdlContext::default() };
+    assert_eq!(block_on(db.alter_table(&cx, plan.clone(), &mut convert)).unwrap_err().code, 1799);
+    assert_eq!(db.engine().indexes().len(), trees, "what was made is gone");
+    block_on(writer.unwrap().commit()).unwrap();
+    // The table is watched no more, and can be again.
+    alter(&db, &DdlContext::default(), plan).unwrap();
+    check(&db);
+    assert_eq!(all(&db, &table(&db, "t")).len(), KEYS as usize / 2 + 20);
+}
+
+/// What a foreign key's action does to a table that is watched is followed too.
+#[test]
+fn cascades_into_a_table_are_followed() {
+    let db = database();
+    make(&db, false, true);
+    let columns = vec![int("c").not_null(), int("parent")];
+    let mut child = TableSpec::new("s", "child", columns, vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("parent", &[1])]);
+    child.foreign_keys = vec![ForeignKeyDef {
+        name: "k".into(),
+        columns: vec![1],
+        parent_schema: "s".into(),
+        parent_table: "t".into(),
+        parent_columns: vec!["id".into()],
+        on_delete: ReferenceAction::Cascade,
+        on_update: ReferenceAction::NoAction,
+    }];
+    let old = block_on(db.create_table(&DdlContext::default(), child)).unwrap();
+    fill(&db, &old, (0..100).map(|c| vec![i(c), i(2 * c)]).collect());
+    for (name, first) in [("other", 40), ("both", 0)] {
+        let parent = table(&db, "t");
+        let child = table(&db, "child");
+        let mut plan = AlterPlan::of(&child);
+        (plan.convert_rows, plan.in_place) = (true, true);
+        plan.spec.indexes.push(IndexSpec::unique(name, &[1, 0]));
+        let mut deleted = false;
+        let mut convert = |row| {
+            if !std::mem::replace(&mut deleted, true) {
+                let mut txn = db.begin(Isolation::ReadCommitted);
+                assert!(block_on(txn.open_to_write(&parent))?);
+                for id in [first, first + 20] {
+                    let row = block_on(parent.lock_get(&mut txn, 0, &[i(id)], LockMode::Exclusive, LockWaitPolicy::Wait))?.unwrap();
+                    block_on(parent.delete(&mut txn, &row))?;
+                }
+                block_on(txn.commit())?;
+            }
+            Ok(row)
+        };
+        block_on(db.alter_table(&DdlContext::default(), plan, &mut convert)).unwrap();
+        check(&db);
+        let found = all(&db, &table(&db, "child"));
+        assert!(found.iter().all(|row| row[1] != i(first) && row[1] != i(first + 20)), "what was deleted with its parent came back");
+    }
+    assert_eq!(all(&db, &table(&db, "child")).len(), 96);
+}
+
 #[test]
 fn who_uses_a_table_beside_its_alteration_is_waited_for_at_the_end() {
     let db = database();

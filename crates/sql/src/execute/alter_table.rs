@@ -40,7 +40,7 @@ impl Session {
             let table = database.catalog().table(&schema, &name)?;
             let copies = copies_rows(table.def(), alter, self.state.config.foreign_key_checks);
             let Some(mut plan) = self.plan_alter(&table, alter)? else { return Ok(done(0, &self.state)) };
-            plan.in_place = !copies && !numbers_rows(&plan) && has_known_key(&plan);
+            plan.in_place = !copies && !numbers_rows(&plan) && has_known_key(table.def(), &plan, self.state.strict());
             let cx = DdlContext { others: others(alter.lock.as_deref()), ..self.ddl_context() };
             let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
             let logged = self.replica.is_none() && self.rows_source().is_some();
@@ -383,10 +383,12 @@ fn numbers_rows(plan: &AlterPlan) -> bool {
     plan.spec.columns.iter().zip(&plan.columns).any(|(column, from)| column.auto_increment && from.is_none())
 }
 
-/// Whether the primary key, if there is one, is of columns that were there before.
-fn has_known_key(plan: &AlterPlan) -> bool {
+/// Whether the primary key, if there is one, is of columns that were there before, with the values that they had: where the mode is not strict, NULL becomes
+/// another value in a new key, with a warning for each row.
+fn has_known_key(old: &TableDef, plan: &AlterPlan, strict: bool) -> bool {
     let primary = plan.spec.indexes.iter().find(|index| index.kind == IndexKind::Primary);
-    primary.is_none_or(|index| index.parts.iter().all(|part| plan.columns[part.column].is_some()))
+    let is_known = |part: &IndexPart| plan.columns[part.column].is_some_and(|from| strict || !old.columns[from].nullable);
+    primary.is_none_or(|index| index.parts.iter().all(is_known))
 }
 
 /// The text type that holds as many characters as this one when each may take more bytes.

@@ -102,9 +102,9 @@ impl Watch {
         Watch { system, index, notes }
     }
 
-    /// Bytes of notes that wait to be taken.
-    pub fn waiting(&self) -> usize {
-        self.notes.rows.lock().as_ref().map_or(0, Vec::len)
+    /// Bytes of notes that wait to be taken. None if there was no room for all of them.
+    pub fn waiting(&self) -> Option<usize> {
+        self.notes.rows.lock().as_ref().map(Vec::len)
     }
 
     /// The keys of rows that may be others in `now`, which was taken just before, than in the snapshot of the last call, in their order, each once.

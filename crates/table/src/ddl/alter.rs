@@ -73,7 +73,7 @@ pub struct AlterPlan {
     /// Every row must pass the conversion, even if its bytes could stay: a new CHECK, a changed generated column.
     pub convert_rows: bool,
     /// Rows that are copied may be written meanwhile: what becomes of a row depends on nothing but the row, and says nothing to the client. A new primary key
-    /// is of values that were there before.
+    /// is of values that were there before. A table that loses its key can be read only all the same.
     pub in_place: bool,
 }
 
@@ -146,7 +146,9 @@ impl Database {
         let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
         // Rows that a new foreign key is asked of, and tables that change with this one, stay what they are until the end.
         let alone = !altered.added.is_empty() || !altered.children.is_empty();
-        let meanwhile = if alone { MetadataMode::Exclusive } else { cx.others.mode(copy && !plan.in_place)? };
+        // Rows that lose their key get hidden numbers in the copy's order: nobody could say which is whose later.
+        let loses_key = old.def.indexes[0].kind != IndexKind::RowId && def.indexes[0].kind == IndexKind::RowId;
+        let meanwhile = if alone { MetadataMode::Exclusive } else { cx.others.mode(copy && (!plan.in_place || loses_key))? };
         let change = if copy {
             self.replace_rows(cx, &mut txn, &old, &snapshot, &mut def, convert, (&mut locks, meanwhile)).await?
         } else {

@@ -338,7 +338,7 @@ impl Charset {
 
     /// `bytes`, which are of one character, stand for one of ASCII, but are not its byte.
     pub fn is_ascii_again(self, bytes: &[u8]) -> bool {
-        self.repeats_ascii() && matches!(bytes, [0x80.., ..]) && self.decode(bytes).is_ok_and(|text| text.is_ascii())
+        self.repeats_ascii() && matches!(bytes, [0x80..=0xFF, ..]) && self.decode(bytes).is_ok_and(|text| text.is_ascii())
     }
 
     /// All of `bytes` are characters of this character set, though they may stand for nothing.

@@ -279,6 +279,36 @@ mod tests {
         assert_eq!(read(b"select '\\\xA1\xA1\xA1\xA1\xC0', 'b'", Charset::Ujis, true), "select '\u{3000}\u{3000}?', 'b'");
     }
 
+    /// As clients escape text that knows nothing of SQL, in every character set: it stays within its literal, and is what it was.
+    #[test]
+    fn escaped_text_ends_no_literal() {
+        for charset in Charset::ALL.into_iter().filter(|charset| charset.is_recoded() && charset.min_bytes() == 1) {
+            for (lead, trail, escapes) in (0x80..=u8::MAX).flat_map(|lead| b"'\"\\`|_0a\x80\xA1\xC0\xFF".map(|trail| (lead, trail))).flat_map(|(l, t)| [(l, t, true), (l, t, false)]) {
+                let text = [lead, trail, lead, b'\'', b'\\', lead, b'\\', b'\''];
+                let mut sent = vec![b'\''];
+                let mut at = 0;
+                while at < text.len() {
+                    let length = charset.char_len(&text[at..]);
+                    // What is half a character must not take the backslash behind it, and has one itself.
+                    let half = length == 1 && charset.hides_ascii(text[at]);
+                    match text[at] {
+                        b'\'' if !escapes => sent.push(b'\''),
+                        b'\'' | b'\\' if escapes => sent.push(b'\\'),
+                        _ if half && escapes => sent.push(b'\\'),
+                        _ => {}
+                    }
+                    sent.extend_from_slice(&text[at..at + length]);
+                    at += length;
+                }
+                sent.push(b'\'');
+                let read = statement(&sent, charset, escapes).unwrap();
+                assert_eq!(literal_end(read.as_bytes(), 0, Charset::Utf8mb4, escapes), Some(read.len()), "{charset:?} {sent:X?}: {read}");
+                let value = unescape(read.as_bytes(), Charset::Utf8mb4, escapes);
+                assert_eq!(String::from_utf8(value).unwrap(), charset.decode_lossy(&text), "{charset:?} {sent:X?}: {read}");
+            }
+        }
+    }
+
     #[test]
     fn a_literal_without_an_end_has_none_as_text() {
         assert_eq!(statement(b"select 'a\xFF", Charset::Armscii8, true).unwrap(), "select 'a");

@@ -3,7 +3,8 @@
 //! Statements are text in `character_set_client`, but clients put raw bytes into string literals (`_binary'…'` of dumps and of
 //! PyMySQL). A literal whose bytes are not text becomes a hexadecimal literal, which means the same bytes; so does one behind an introducer, which
 //! says what its bytes are, where text in `character_set_client` has other bytes than here. The second byte of a character of gbk or sjis may be a
-//! backslash or a backtick, which then is none (`Charset::char_len`).
+//! backslash or a backtick, which then is none (`Charset::char_len`). A byte of armscii8 stands for an apostrophe, two of sjis and ujis for a
+//! backslash: nor are those any (`Charset::is_ascii_again`).
 
 use std::borrow::Cow;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{Direction, Isolation, KeyRange, RowBatch, StopwordList, Stopwords, Table, WordParser, WordRules};
-use highkey_types::{MySqlError, TypeKind};
+use highkey_types::{MySqlError, TypeKind, errors};
 
 use crate::session::SessionState;
 
@@ -27,14 +27,25 @@ impl SessionState {
         Ok(if rules == *usual { usual } else { Arc::new(rules) })
     }
 
-    /// Those of the session's table, else of the server's. As InnoDB has it, a table that is gone by now means the default ones.
+    /// Those of the session's table, else of the server's. As InnoDB has it, a table that is gone by now means the default ones. Error 1205 while the table
+    /// is being changed: what is read must not be dropped meanwhile.
     fn stopwords(&self) -> Result<Stopwords, MySqlError> {
         let name = match self.variables.text("innodb_ft_user_stopword_table") {
             user if user.is_empty() => self.instance.global_text("innodb_ft_server_stopword_table"),
             user => user,
         };
-        let Some(table) = self.stopword_table(&name) else { return Ok(Stopwords::Default) };
-        let snapshot = self.instance.database().begin(Isolation::ReadCommitted).snapshot();
+        let (table, mut txn) = loop {
+            let Some(table) = self.stopword_table(&name) else { return Ok(Stopwords::Default) };
+            let mut txn = self.instance.database().begin(Isolation::ReadCommitted);
+            // Under LOCK TABLES nobody else changes it if the session has it, and the session's lock is not this transaction's.
+            if txn.try_open(&table) || self.locks.has_tables() {
+                break (table, txn);
+            }
+            if table.is_current() {
+                return Err(errors::lock_wait_timeout());
+            }
+        };
+        let snapshot = txn.snapshot();
         let mut scan = table.scan_at(&snapshot, 0, &KeyRange::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
         let mut words = Vec::new();

@@ -331,6 +331,16 @@ impl Charset {
         byte >= 0x80 && matches!(self, Charset::Big5 | Charset::Cp932 | Charset::Euckr | Charset::Gb18030 | Charset::Gbk | Charset::Sjis)
     }
 
+    /// Some bytes beyond ASCII's stand for characters of ASCII.
+    pub fn repeats_ascii(self) -> bool {
+        matches!(self, Charset::Armscii8 | Charset::Sjis | Charset::Ujis)
+    }
+
+    /// `bytes`, which are of one character, stand for one of ASCII, but are not its byte.
+    pub fn is_ascii_again(self, bytes: &[u8]) -> bool {
+        self.repeats_ascii() && matches!(bytes, [0x80..=0xFF, ..]) && self.decode(bytes).is_ok_and(|text| text.is_ascii())
+    }
+
     /// All of `bytes` are characters of this character set, though they may stand for nothing.
     pub fn is_well_formed(self, bytes: &[u8]) -> bool {
         match self.multi_byte() {

@@ -101,6 +101,30 @@ fn several_bytes_come_back() {
     }
 }
 
+/// Which bytes beyond ASCII's stand for one of its characters: a statement's literals must not end at them.
+#[test]
+fn bytes_that_are_ascii_again() {
+    for charset in Charset::ALL.into_iter().filter(|charset| charset.single_byte().is_some() || charset.multi_byte().is_some()) {
+        let mut found = 0;
+        for lead in 0x80..=u8::MAX {
+            let mut count = |bytes: &[u8]| {
+                if charset.char_len(bytes) == bytes.len() && charset.decode(bytes).is_ok_and(|text| text.is_ascii()) {
+                    assert!(charset.is_ascii_again(bytes), "{charset:?} {bytes:X?}");
+                    found += 1;
+                }
+            };
+            count(&[lead]);
+            if charset.max_bytes() > 1 {
+                (0..=u8::MAX).for_each(|trail| count(&[lead, trail]));
+            }
+            if charset.max_bytes() == 3 {
+                (0x80..=u8::MAX).for_each(|trail| (0x80..=u8::MAX).for_each(|last| count(&[lead, trail, last])));
+            }
+        }
+        assert_eq!(found > 0, charset.repeats_ascii(), "{charset:?}");
+    }
+}
+
 /// Answers of MySQL: what bytes are, and that what stands for nothing is one question mark, what is none of its bytes one each.
 #[test]
 fn bytes_that_are_no_text() {

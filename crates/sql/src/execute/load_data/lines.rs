@@ -377,11 +377,16 @@ pub(super) fn end_of_line(bytes: &[u8], from: usize, format: &FileFormat, charse
         let Some(found) = memchr::memchr2(escape.unwrap_or(first), first, &bytes[at..]) else {
             return Err(if charset.hides_ascii(u8::MAX) { at } else { bytes.len() });
         };
-        if let Some(hiding) = bytes[at..at + found].iter().position(|byte| charset.hides_ascii(*byte)) {
-            at += hiding + charset.char_len(&bytes[at + hiding..]);
+        let found = at + found;
+        // A character that began before it may have it within.
+        while let Some(hiding) = bytes[at.min(found)..found].iter().position(|byte| charset.hides_ascii(*byte)) {
+            at += hiding;
+            at += charset.char_len(&bytes[at..]);
+        }
+        if at > found {
             continue;
         }
-        at += found;
+        at = found;
         if Some(bytes[at]) == escape {
             if at + 2 > bytes.len() {
                 return Err(at);

@@ -103,9 +103,10 @@ fn invalid_text(charset: Charset, valid: &[u8]) -> MySqlError {
     err(1300, format!("Invalid {} character string: '{}'", charset.name(), String::from_utf8_lossy(valid)))
 }
 
-/// The last character is cut off, which a column of such characters finds itself.
-fn is_cut_off(bytes: &[u8], ty: &ColumnType) -> bool {
-    ty.is_text() && ty.charset().max_bytes() > 1 && std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
+/// The last character is cut off, which a column of such characters finds itself. One of another character set than the file's may find another character.
+fn is_cut_off(bytes: &[u8], charset: Charset, ty: &ColumnType) -> bool {
+    let finds_it = charset == ty.charset() || charset.is_utf8() && ty.charset().is_utf8();
+    finds_it && ty.is_text() && ty.charset().max_bytes() > 1 && std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }
 
 /// Where a line has too few fields, what is not NULL by default becomes zero or nothing at all, whatever its default is.
@@ -447,7 +448,7 @@ impl Session {
                         Some(FieldText::Text(bytes)) if charset == Charset::Binary && def.ty.is_text() => Value::Bytes(bytes),
                         Some(FieldText::Text(bytes)) => match charset.decode(&bytes) {
                             Ok(text) => Value::Text(Str::from(&*text)),
-                            Err(_) if charset == Charset::Binary || is_cut_off(&bytes, &def.ty) => Value::Bytes(bytes),
+                            Err(_) if charset == Charset::Binary || is_cut_off(&bytes, charset, &def.ty) => Value::Bytes(bytes),
                             Err(at) => return Err(invalid_text(charset, &bytes[..at])),
                         },
                     };

@@ -96,7 +96,7 @@ impl Binder<'_> {
             return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
         }
         args = args.into_iter().enumerate().map(|(i, arg)| if is_number(i) { chosen_number(arg) } else { arg }).collect();
-        let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
+        let strings: Vec<&Expr> = args.iter().enumerate().filter(|(i, arg)| !arg.ty.is_null_type() && !func.wants_number(*i)).map(|(_, arg)| arg).collect();
         let collation = if func.merges_collations() {
             super::collation::aggregate(&strings, self.cx.collation(), func.compares_strings(), &func.name().to_ascii_lowercase())?
         } else {

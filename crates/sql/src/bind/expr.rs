@@ -269,7 +269,7 @@ impl Binder<'_> {
                 self.call(FuncId::Neg, vec![expr])
             }
             UnaryOp::BitNot => {
-                let expr = self.expr(operand)?;
+                let expr = if is_number_or_bytes(operand) { self.operand(operand)? } else { self.expr(operand)? };
                 self.call(FuncId::BitNot, vec![expr])
             }
             UnaryOp::Not => match &operand.kind {
@@ -331,16 +331,22 @@ impl Binder<'_> {
             _ => FuncId::ShiftRight,
         };
         // Binary strings work bit by bit unless both sides are hexadecimal, bit or NULL literals.
-        let plain = |e: &ast::Expr| matches!(e.kind, Ast::Literal(ast::Literal::Hex { introducer: None, .. } | ast::Literal::Bit(_) | ast::Literal::Null));
+        let plain = is_number_or_bytes;
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let numeric = if shift { plain(left) } else { plain(left) && plain(right) };
         let args = if numeric {
             vec![self.operand(left)?, self.operand(right)?]
         } else {
-            let (left, right_bound) = (self.expr(left)?, self.expr(right)?);
+            let (mut left_bound, mut right_bound) = (self.expr(left)?, self.expr(right)?);
             // One binary string makes hexadecimal literals strings too; otherwise they are numbers.
-            let binary = left.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
-            if binary && !shift { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
+            let binary = left_bound.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
+            if !binary && plain(left) {
+                left_bound = self.operand(left)?;
+            }
+            if !binary || shift {
+                right_bound = self.operand(right)?;
+            }
+            vec![left_bound, right_bound]
         };
         self.call(func, args)
     }
@@ -650,6 +656,11 @@ impl Binder<'_> {
 }
 
 /// It may call a stored function, in arguments and operands of functions and operators.
+/// A literal that is a number or bytes by what it meets: hexadecimal, bits, NULL.
+fn is_number_or_bytes(expr: &ast::Expr) -> bool {
+    matches!(expr.kind, Ast::Literal(ast::Literal::Hex { introducer: None, .. } | ast::Literal::Bit(_) | ast::Literal::Null))
+}
+
 fn calls_function(expr: &ast::Expr) -> bool {
     crate::stack::ensure(|| match &expr.kind {
         Ast::Function(call) => call.name.schema.is_some() || !is_native_function(&call.name.name) || call.args.iter().any(calls_function),

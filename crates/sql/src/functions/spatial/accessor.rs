@@ -4,7 +4,7 @@ use highkey_types::geometry::{self, Coord, Geometry, Mbr, srs};
 use highkey_types::{MySqlError, Value, errors};
 
 use super::{Call, Outside, check_range, first_outside, planar, six, stored, warn};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Turn};
 use crate::functions::FuncId;
 use crate::functions::call::Result;
 
@@ -30,16 +30,19 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
             if geometry.dimension() == Some(1) {
                 call.only_cartesian(srs, &geometry, "")?;
             }
-            Value::bool(geometry::is_simple(&geometry))
+            let mut turn = Turn::begin();
+            Value::bool(geometry::is_simple(&geometry, &mut || turn.pass(cx))?)
         }
         F::StIsValid => {
             if geometry.dimension() == Some(2) {
                 call.only_cartesian(srs, &geometry, "")?;
             }
+            planar::check_valid(call, &geometry, cx)?;
             Value::bool(planar::is_valid(&geometry))
         }
         F::StValidate => {
             call.only_cartesian(srs, &geometry, "")?;
+            planar::check_valid(call, &geometry, cx)?;
             made(planar::is_valid(&geometry).then(|| geometry::oriented(geometry)))
         }
         F::StIsClosed => or_null(geometry::is_closed(&geometry).map(Value::bool)),
@@ -85,7 +88,8 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
                 return Err(call.wrong_arguments());
             }
             call.only_cartesian(srs, &geometry, ", ...")?;
-            made(Some(planar::simplify(geometry, distance)?))
+            let mut turn = Turn::begin();
+            made(Some(planar::simplify(geometry, distance, &mut || turn.pass(cx))?))
         }
         _ => return Err(call.invalid()),
     })

@@ -91,6 +91,28 @@ async fn a_long_search_in_xml_is_killed() {
     assert_eq!(client.value("SELECT 1").await, "1");
 }
 
+/// Each point with each other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_distance_of_many_points_is_killed() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    let points = "ST_GEOMFROMTEXT(CONCAT('MULTIPOINT(', REPEAT('0 0,', 200000), '1 1)'))";
+    assert_eq!(client.error_when_killed(&format!("SELECT ST_DISTANCE({points}, {points})")).await.0, 1317);
+    assert_eq!(client.value("SELECT 1").await, "1");
+}
+
+/// What would take a stack of as many levels as points, and memory of all places where lines meet.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_many_points_end_in_an_answer_or_an_error() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("SET @n = 20000").await;
+    client.ok("SET @zigzag = ST_GEOMFROMTEXT(CONCAT('LINESTRING(', REPEAT('0 0,1 1,', @n), '0 0)'))").await;
+    assert_eq!(client.value("SELECT ST_NUMPOINTS(ST_SIMPLIFY(@zigzag, 2))").await, "2");
+    assert_eq!(client.error("SELECT ST_INTERSECTS(@zigzag, @zigzag)").await.0, 1235);
+    assert_eq!(client.value("SELECT ST_INTERSECTS(@zigzag, POINT(3, 3))").await, "0");
+}
+
 #[tokio::test]
 async fn all_threads_of_a_query_call_functions() {
     let server = Server::new();

@@ -56,10 +56,16 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
         }
         F::StStartPoint => made(line(&geometry).and_then(|points| points.first()).map(|at| Geometry::Point(*at))),
         F::StEndPoint => made(line(&geometry).and_then(|points| points.last()).map(|at| Geometry::Point(*at))),
-        F::StLength => or_null(geometry::length(&geometry, srs.geographic.as_ref()).map(Value::Double)),
+        F::StLength => match geometry::length(&geometry, srs.geographic.as_ref()) {
+            Some(length) if !length.is_finite() => return Err(errors::data_out_of_range("Length", &call.name)),
+            length => or_null(length.map(Value::Double)),
+        },
         F::StArea => {
             call.only_cartesian(srs, &geometry, "")?;
-            Value::Double(geometry::area(&geometry))
+            match geometry::area(&geometry) {
+                area if area.is_finite() => Value::Double(area),
+                _ => return Err(call.invalid()),
+            }
         }
         F::StCentroid => {
             call.only_cartesian(srs, &geometry, "")?;

@@ -119,7 +119,10 @@ fn distance(call: &Call<'_>, srs: &Srs, a: &Geometry, b: &Geometry, cx: &mut dyn
         }
         (None, ..) => {
             let mut turn = Turn::begin();
-            Ok(geometry::distance(a, b, &mut || turn.pass(cx))?.map_or(Value::Null, Value::Double))
+            match geometry::distance(a, b, &mut || turn.pass(cx))? {
+                Some(distance) if !distance.is_finite() => Err(call.invalid()),
+                distance => Ok(distance.map_or(Value::Null, Value::Double)),
+            }
         }
     }
 }
@@ -159,5 +162,8 @@ fn sphere_distance(call: &Call<'_>, srs: &Srs, a: &Geometry, b: &Geometry, cx: &
             least = Some(least.map_or(next, |least| least.min(next)));
         }
     }
-    Ok(least.map_or(Value::Null, Value::Double))
+    match least {
+        Some(distance) if !distance.is_finite() => Err(errors::std_overflow_error("INFINITY", &call.name)),
+        distance => Ok(distance.map_or(Value::Null, Value::Double)),
+    }
 }

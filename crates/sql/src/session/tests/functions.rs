@@ -113,6 +113,30 @@ async fn lines_of_many_points_end_in_an_answer_or_an_error() {
     assert_eq!(client.value("SELECT ST_INTERSECTS(@zigzag, POINT(3, 3))").await, "0");
 }
 
+/// What MySQL 8.0.12 answers.
+#[tokio::test]
+async fn nothing_stands_for_a_geometry_and_none_is_infinite() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("SET sql_mode = ''").await;
+    client.ok("CREATE TABLE t (a INT, g POINT)").await;
+    client.ok("INSERT INTO t VALUES (1, NULL)").await;
+    assert_eq!(client.error("ALTER TABLE t MODIFY g POINT NOT NULL").await.0, 1138);
+    client.ok("UPDATE t SET g = POINT(1, 1)").await;
+    assert_eq!(client.error("ALTER TABLE t ADD h POLYGON NOT NULL").await.0, 1138);
+    client.ok("ALTER TABLE t MODIFY g POINT NOT NULL").await;
+    assert_eq!(client.error("UPDATE t SET g = NULL").await.0, 3673);
+    assert_eq!(client.error("INSERT INTO t VALUES (1, NULL), (2, NULL)").await.0, 3673);
+    let overflow = client.error("SELECT ST_LENGTH(ST_GEOMFROMTEXT('LINESTRING(-1e308 0,1e308 0)'))").await;
+    assert_eq!(overflow, (1690, "Length value is out of range in 'st_length'".into()));
+    assert_eq!(client.error("SELECT ST_AREA(ST_GEOMFROMTEXT('POLYGON((-1e308 -1e308,1e308 -1e308,1e308 1e308,-1e308 -1e308))'))").await.0, 3037);
+    assert_eq!(client.error("SELECT ST_DISTANCE(POINT(-1e308, 0), POINT(1e308, 0))").await.0, 3037);
+    let overflow = client.error("SELECT ST_DISTANCE_SPHERE(POINT(0, 0), POINT(180, 0), 1e308)").await;
+    assert_eq!(overflow, (3049, "Overflow error error: INFINITY in function st_distance_sphere.".into()));
+    let simpler = "SELECT ST_ASTEXT(ST_SIMPLIFY(ST_GEOMFROMTEXT('LINESTRING(0 0,0 1,1 1,1 2,2 2)'), 0.5))";
+    assert_eq!(client.value(simpler).await, "LINESTRING(0 0,0 1,2 2)");
+}
+
 #[tokio::test]
 async fn all_threads_of_a_query_call_functions() {
     let server = Server::new();

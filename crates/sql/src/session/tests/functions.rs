@@ -133,6 +133,7 @@ async fn nothing_stands_for_a_geometry_and_none_is_infinite() {
     assert_eq!(client.error("SELECT ST_DISTANCE(POINT(-1e308, 0), POINT(1e308, 0))").await.0, 3037);
     let overflow = client.error("SELECT ST_DISTANCE_SPHERE(POINT(0, 0), POINT(180, 0), 1e308)").await;
     assert_eq!(overflow, (3049, "Overflow error error: INFINITY in function st_distance_sphere.".into()));
+    assert_eq!(client.error("SELECT POINT(1, 1) BETWEEN POINT(0, 0) AND POINT(2, 2)").await, (1210, "Incorrect arguments to between".into()));
     let simpler = "SELECT ST_ASTEXT(ST_SIMPLIFY(ST_GEOMFROMTEXT('LINESTRING(0 0,0 1,1 1,1 2,2 2)'), 0.5))";
     assert_eq!(client.value(simpler).await, "LINESTRING(0 0,0 1,2 2)");
 }

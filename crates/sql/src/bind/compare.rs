@@ -459,6 +459,9 @@ fn compared(op: CompareOp, by: CompareBy, left: Expr, right: Expr, folder: &Fold
 /// `expr >= low` and `expr <= high`, or `expr < low` and `expr > high` for NOT BETWEEN; `exprs` is the one expression, bound for either. MySQL has one
 /// domain for all three: strings beside a number are numbers, and beside a date dates. So '50' BETWEEN 9 AND 'a' is 50 between 9 and 0.
 pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder: &Folder<'_>) -> Result<[Expr; 2], MySqlError> {
+    if exprs.iter().chain(&bounds).any(|expr| expr.ty.ty.is_geometry()) {
+        return Err(highkey_types::errors::wrong_arguments("between"));
+    }
     let classes = [class(&exprs[0].ty), class(&bounds[0].ty), class(&bounds[1].ty)];
     let numbers = classes.iter().any(|class| matches!(class, Class::Int | Class::Decimal | Class::Real));
     let dates = classes.iter().any(|class| matches!(class, Class::Date | Class::DateTime));

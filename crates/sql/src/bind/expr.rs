@@ -655,12 +655,12 @@ impl Binder<'_> {
     }
 }
 
-/// It may call a stored function, in arguments and operands of functions and operators.
 /// A literal that is a number or bytes by what it meets: hexadecimal, bits, NULL.
 fn is_number_or_bytes(expr: &ast::Expr) -> bool {
     matches!(expr.kind, Ast::Literal(ast::Literal::Hex { introducer: None, .. } | ast::Literal::Bit(_) | ast::Literal::Null))
 }
 
+/// It may call a stored function, in arguments and operands of functions and operators.
 fn calls_function(expr: &ast::Expr) -> bool {
     crate::stack::ensure(|| match &expr.kind {
         Ast::Function(call) => call.name.schema.is_some() || !is_native_function(&call.name.name) || call.args.iter().any(calls_function),

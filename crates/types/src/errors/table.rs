@@ -536,6 +536,7 @@ errors! {
     gis_different_srids(function, srid, other) 3033 "HY000" "Binary geometry function {function} given two geometries of different srids: {srid} and {other}, which should have been identical.";
     gis_unsupported_argument(function) 3034 "HY000" "Calling geometry function {function} with unsupported types of arguments.";
     gis_invalid_data(function) 3037 "22023" "Invalid GIS data provided to function {function}.";
+    std_overflow_error(what, function) 3049 "HY000" "Overflow error error: {what} in function {function}.";
     alter_operation_not_supported_reason_gis() 3060 "HY000" "Do not support online operation on table with GIS index";
     illegal_user_var(name) 3061 "42000" "User variable name '{name:.100}' is illegal";
     gtid_mode_off(cannot) 3062 "HY000" "Cannot {cannot} when GTID_MODE = OFF.";

@@ -1,23 +1,62 @@
-//! The distance of two geometries in the plane.
+//! The distance of two geometries in the plane, and lines without what is near them.
 
 use super::measure::cartesian;
 use super::{Coord, Geometry};
 
-/// The least distance of their points, 0 where they meet; none if one has no points.
-pub fn distance(a: &Geometry, b: &Geometry) -> Option<f64> {
+/// The least distance of their points, 0 where they meet; none if one has no points. `pass` is asked again and again whether to go on.
+pub fn distance<E>(a: &Geometry, b: &Geometry, pass: &mut dyn FnMut() -> Result<(), E>) -> Result<Option<f64>, E> {
     let (left, right) = (a.simple_parts(), b.simple_parts());
-    let pairs = left.iter().flat_map(|a| right.iter().map(move |b| simple_distance(a, b)));
-    pairs.min_by(f64::total_cmp)
+    let mut least: Option<f64> = None;
+    for a in &left {
+        for b in &right {
+            let next = simple_distance(a, b, pass)?;
+            least = Some(least.map_or(next, |least| least.min(next)));
+        }
+    }
+    Ok(least)
 }
 
-fn simple_distance(a: &Geometry, b: &Geometry) -> f64 {
+fn simple_distance<E>(a: &Geometry, b: &Geometry, pass: &mut dyn FnMut() -> Result<(), E>) -> Result<f64, E> {
     if inside(first(a), b) || inside(first(b), a) {
-        return 0.0;
+        return Ok(0.0);
     }
     // An outline that does not meet the other's is on one side of it, which the first point has told.
     let others = segments(b);
-    let pairs = segments(a).into_iter().flat_map(|one| others.iter().map(move |other| segment_distance(one, *other)));
-    pairs.min_by(f64::total_cmp).unwrap_or(f64::INFINITY)
+    let mut least = f64::INFINITY;
+    for one in segments(a) {
+        pass()?;
+        for other in &others {
+            least = least.min(segment_distance(one, *other));
+        }
+    }
+    Ok(least)
+}
+
+/// A line without the points that are no farther than `distance` from what is left (Douglas and Peucker). Of points that are equally far Boost.Geometry
+/// keeps the first.
+pub fn simplified<E>(points: &[Coord], distance: f64, pass: &mut dyn FnMut() -> Result<(), E>) -> Result<Vec<Coord>, E> {
+    let Some(last) = points.len().checked_sub(1) else { return Ok(Vec::new()) };
+    let mut kept = vec![false; points.len()];
+    kept[0] = true;
+    kept[last] = true;
+    // As many levels as there are points may be nested: no recursion.
+    let mut open = vec![(0, last)];
+    while let Some((from, to)) = open.pop() {
+        pass()?;
+        let mut farthest = (from, -1.0);
+        for at in from + 1..to {
+            let away = point_distance(points[at], (points[from], points[to]));
+            if away > farthest.1 {
+                farthest = (at, away);
+            }
+        }
+        if farthest.1 > distance {
+            kept[farthest.0] = true;
+            open.push((from, farthest.0));
+            open.push((farthest.0, to));
+        }
+    }
+    Ok(points.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(at, _)| *at).collect())
 }
 
 fn first(geometry: &Geometry) -> Option<Coord> {

@@ -1,15 +1,17 @@
 //! Areas, lengths, centroids, and distances of two points on the Earth. The formulas, and the order of their terms, are those of Boost.Geometry 1.65, which
 //! MySQL 8.0.12 computes with: the last digits agree.
 
+use std::ops::Add;
+
 use super::srs::Geographic;
 use super::{Coord, Geometry};
 
-/// The Cartesian area; 0 of points and lines.
+/// The Cartesian area; 0 of points and lines. (`sum` of nothing is -0.)
 pub fn area(geometry: &Geometry) -> f64 {
     match geometry {
         Geometry::Polygon(rings) => polygon_area(rings),
-        Geometry::MultiPolygon(polygons) => polygons.iter().map(|rings| polygon_area(rings)).sum(),
-        Geometry::Collection(parts) => parts.iter().map(area).sum(),
+        Geometry::MultiPolygon(polygons) => polygons.iter().map(|rings| polygon_area(rings)).fold(0.0, Add::add),
+        Geometry::Collection(parts) => parts.iter().map(area).fold(0.0, Add::add),
         _ => 0.0,
     }
 }
@@ -36,11 +38,11 @@ pub fn length(geometry: &Geometry, on: Option<&Geographic>) -> Option<f64> {
                 Some(on) => geographic_distance(a, b, on),
                 None => cartesian(a, b),
             })
-            .sum()
+            .fold(0.0, Add::add)
     };
     match geometry {
         Geometry::LineString(points) => Some(line(points)),
-        Geometry::MultiLineString(lines) => Some(lines.iter().map(|points| line(points)).sum()),
+        Geometry::MultiLineString(lines) => Some(lines.iter().map(|points| line(points)).fold(0.0, Add::add)),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ mod wkt;
 use crate::errors::{self, MySqlError};
 use crate::{Value, cast};
 
-pub use distance::distance;
+pub use distance::{distance, simplified};
 pub use geohash::{geohash, of_geohash};
 pub use geojson::{GeoJsonError, of_geojson, to_geojson};
 pub use mbr::Mbr;

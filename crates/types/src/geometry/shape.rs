@@ -12,56 +12,79 @@ pub fn is_closed(geometry: &Geometry) -> Option<bool> {
     }
 }
 
-/// No point twice, no line that crosses or touches itself but where its ends meet, no lines that meet but at ends of both.
-pub fn is_simple(geometry: &Geometry) -> bool {
+/// No point twice, no line that crosses or touches itself but where its ends meet, no lines that meet but at ends of both. `pass` is asked again and again
+/// whether to go on.
+pub fn is_simple<E>(geometry: &Geometry, pass: &mut dyn FnMut() -> Result<(), E>) -> Result<bool, E> {
     match geometry {
-        Geometry::Point(_) | Geometry::Polygon(_) | Geometry::MultiPolygon(_) => true,
+        Geometry::Point(_) | Geometry::Polygon(_) | Geometry::MultiPolygon(_) => {}
         Geometry::MultiPoint(points) => {
             let mut sorted = points.clone();
             sorted.sort_by(order);
-            sorted.windows(2).all(|pair| pair[0] != pair[1])
+            return Ok(sorted.windows(2).all(|pair| pair[0] != pair[1]));
         }
-        Geometry::LineString(points) => is_simple_line(points),
+        Geometry::LineString(points) => return is_simple_line(points, pass),
         Geometry::MultiLineString(lines) => {
-            let pairs = lines.iter().enumerate().flat_map(|(i, a)| lines[i + 1..].iter().map(move |b| (a, b)));
-            lines.iter().all(|line| is_simple_line(line)) && pairs.into_iter().all(|(a, b)| meet_at_ends(a, b))
+            for (i, line) in lines.iter().enumerate() {
+                if !is_simple_line(line, pass)? {
+                    return Ok(false);
+                }
+                for other in &lines[i + 1..] {
+                    if !meet_at_ends(line, other, pass)? {
+                        return Ok(false);
+                    }
+                }
+            }
         }
-        Geometry::Collection(parts) => parts.iter().all(is_simple),
+        Geometry::Collection(parts) => {
+            for part in parts {
+                if !is_simple(part, pass)? {
+                    return Ok(false);
+                }
+            }
+        }
     }
+    Ok(true)
 }
 
 fn order(a: &Coord, b: &Coord) -> std::cmp::Ordering {
     a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y))
 }
 
-fn is_simple_line(points: &[Coord]) -> bool {
+fn is_simple_line<E>(points: &[Coord], pass: &mut dyn FnMut() -> Result<(), E>) -> Result<bool, E> {
     if points.windows(2).any(|pair| pair[0] == pair[1]) {
-        return false;
+        return Ok(false);
     }
     let closed = points.first() == points.last();
     let segments: Vec<(Coord, Coord)> = points.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let last = segments.len().saturating_sub(1);
     for (i, a) in segments.iter().enumerate() {
+        pass()?;
         for (j, b) in segments.iter().enumerate().skip(i + 1) {
             let shared = if j == i + 1 { Some(a.1) } else { None };
             let around = if closed && i == 0 && j == last { Some(a.0) } else { None };
             if !meet_only_at(*a, *b, &[shared, around]) {
-                return false;
+                return Ok(false);
             }
         }
     }
-    true
+    Ok(true)
 }
 
 /// Whatever the lines share is an end of both, and neither is closed there.
-fn meet_at_ends(a: &[Coord], b: &[Coord]) -> bool {
+fn meet_at_ends<E>(a: &[Coord], b: &[Coord], pass: &mut dyn FnMut() -> Result<(), E>) -> Result<bool, E> {
     let ends = |points: &[Coord]| match (points.first(), points.last()) {
         (Some(first), Some(last)) if first != last => vec![*first, *last],
         _ => Vec::new(),
     };
     let of_b = ends(b);
     let shared: Vec<Option<Coord>> = ends(a).into_iter().filter(|end| of_b.contains(end)).map(Some).collect();
-    a.windows(2).all(|one| b.windows(2).all(|other| meet_only_at((one[0], one[1]), (other[0], other[1]), &shared)))
+    for one in a.windows(2) {
+        pass()?;
+        if !b.windows(2).all(|other| meet_only_at((one[0], one[1]), (other[0], other[1]), &shared)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The segments share no point but these.

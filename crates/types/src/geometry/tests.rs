@@ -6,6 +6,11 @@ fn wkt(text: &str) -> Geometry {
     of_wkt(text).unwrap_or_else(|| panic!("{text} is a geometry"))
 }
 
+/// Nobody ends what takes long.
+fn patient() -> Result<(), &'static str> {
+    Ok(())
+}
+
 #[test]
 fn texts_are_read_and_printed() {
     for text in [
@@ -92,7 +97,7 @@ fn measures_have_the_digits_of_mysql() {
 
 #[test]
 fn distances_are_between_the_nearest_points() {
-    let of = |a: &str, b: &str| distance(&wkt(a), &wkt(b));
+    let of = |a: &str, b: &str| distance(&wkt(a), &wkt(b), &mut patient).expect("nobody ended it");
     assert_eq!(of("POINT(0 0)", "POINT(3 4)"), Some(5.0));
     assert_eq!(of("POINT(0 0)", "LINESTRING(1 -1,1 1)"), Some(1.0));
     assert_eq!(of("POLYGON((0 0,1 1,1 0,0 0))", "POINT(0.7 0.5)"), Some(0.0));
@@ -150,7 +155,7 @@ fn simple_lines_meet_at_their_ends_only() {
         ("MULTILINESTRING((0 0,1 1),(1 1,2 0))", true),
         ("GEOMETRYCOLLECTION EMPTY", true),
     ] {
-        assert_eq!(is_simple(&wkt(text)), simple, "{text}");
+        assert_eq!(is_simple(&wkt(text), &mut patient), Ok(simple), "{text}");
     }
 }
 
@@ -175,4 +180,23 @@ fn rectangles_touch_at_their_edges() {
     assert_eq!(to_wkt(&square.geometry()), "POLYGON((0 0,2 0,2 2,0 2,0 0))");
     assert_eq!(to_wkt(&edge.geometry()), "LINESTRING(2 0,2 2)");
     assert_eq!(Mbr::of(&wkt("GEOMETRYCOLLECTION EMPTY")), None);
+}
+
+/// A line whose farthest point is next to an end each time: as many levels as points.
+#[test]
+fn lines_are_simplified_without_recursion_and_can_be_ended() {
+    let at = |x: f64, y: f64| Coord { x, y };
+    let line = [at(0.0, 0.0), at(0.0, 1.0), at(1.0, 1.0), at(1.0, 2.0), at(2.0, 2.0)];
+    assert_eq!(simplified(&line, 0.5, &mut patient), Ok(vec![line[0], line[1], line[4]]), "the first of points that are equally far");
+    assert_eq!(simplified(&line, 2.0, &mut patient), Ok(vec![line[0], line[4]]));
+    assert_eq!(simplified(&[], 1.0, &mut patient), Ok(Vec::new()));
+    let zigzag: Vec<Coord> = (0..2000).map(|i| at(f64::from(i), f64::from(i % 2))).collect();
+    let mut turns = 0;
+    let mut pass = || {
+        turns += 1;
+        if turns < 100 { Ok(()) } else { Err("killed") }
+    };
+    assert_eq!(simplified(&zigzag, 0.1, &mut pass), Err("killed"));
+    assert_eq!(is_simple(&Geometry::LineString(zigzag.clone()), &mut || Err("killed")), Err("killed"));
+    assert_eq!(distance(&Geometry::LineString(zigzag), &wkt("POINT(0 9)"), &mut || Err("killed")), Err("killed"));
 }

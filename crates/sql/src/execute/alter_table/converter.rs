@@ -93,6 +93,10 @@ impl Converter {
         for column in 0..width {
             let def = &self.rules.columns()[column];
             if new[column].is_null() && !def.nullable {
+                // Nothing stands for a geometry, in any mode.
+                if def.ty.is_geometry() {
+                    return Err(err(1138, "Invalid use of NULL value"));
+                }
                 if def.auto_increment {
                     new[column] = self.next_number(column);
                     continue;

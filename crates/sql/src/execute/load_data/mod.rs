@@ -103,6 +103,10 @@ fn invalid_text(charset: Charset, valid: &[u8]) -> MySqlError {
     err(1300, format!("Invalid {} character string: '{}'", charset.name(), String::from_utf8_lossy(valid)))
 }
 
+fn null_supplied(def: &ColumnDef, row: u64) -> MySqlError {
+    err(1263, format!("Column set to default value; NULL supplied to NOT NULL column '{}' at row {row}", def.name))
+}
+
 /// The last character is cut off, which a column of such characters finds itself. One of another character set than the file's may find another character.
 fn is_cut_off(bytes: &[u8], charset: Charset, ty: &ColumnType) -> bool {
     let finds_it = charset == ty.charset() || charset.is_utf8() && ty.charset().is_utf8();
@@ -419,6 +423,9 @@ impl Session {
                                 return Err(error);
                             }
                             self.state.push_ignored(error);
+                            if def.ty.is_geometry() && !def.nullable && def.generated.is_none() && !inserter.before {
+                                return Err(null_supplied(def, number));
+                            }
                             row[column] = if bound.format.is_fixed() {
                                 let default = inserter.target.default(&mut self.state, column, &row, true, number)?;
                                 // MySQL has cleared the NULL flag by then.
@@ -434,7 +441,7 @@ impl Session {
                             continue;
                         }
                         Some(FieldText::Null) if !def.nullable && !def.auto_increment && !inserter.before => {
-                            let error = err(1263, format!("Column set to default value; NULL supplied to NOT NULL column '{}' at row {number}", def.name));
+                            let error = null_supplied(def, number);
                             if strict || def.ty.is_geometry() {
                                 return Err(error);
                             }

@@ -4,7 +4,7 @@ use highkey_types::geometry::{self, Coord, Geometry, Mbr, srs};
 use highkey_types::{MySqlError, Value, errors};
 
 use super::{Call, Outside, check_range, first_outside, planar, six, stored, warn};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Turn};
 use crate::functions::FuncId;
 use crate::functions::call::Result;
 
@@ -30,16 +30,19 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
             if geometry.dimension() == Some(1) {
                 call.only_cartesian(srs, &geometry, "")?;
             }
-            Value::bool(geometry::is_simple(&geometry))
+            let mut turn = Turn::begin();
+            Value::bool(geometry::is_simple(&geometry, &mut || turn.pass(cx))?)
         }
         F::StIsValid => {
             if geometry.dimension() == Some(2) {
                 call.only_cartesian(srs, &geometry, "")?;
             }
+            planar::check_valid(call, &geometry, cx)?;
             Value::bool(planar::is_valid(&geometry))
         }
         F::StValidate => {
             call.only_cartesian(srs, &geometry, "")?;
+            planar::check_valid(call, &geometry, cx)?;
             made(planar::is_valid(&geometry).then(|| geometry::oriented(geometry)))
         }
         F::StIsClosed => or_null(geometry::is_closed(&geometry).map(Value::bool)),
@@ -53,10 +56,16 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
         }
         F::StStartPoint => made(line(&geometry).and_then(|points| points.first()).map(|at| Geometry::Point(*at))),
         F::StEndPoint => made(line(&geometry).and_then(|points| points.last()).map(|at| Geometry::Point(*at))),
-        F::StLength => or_null(geometry::length(&geometry, srs.geographic.as_ref()).map(Value::Double)),
+        F::StLength => match geometry::length(&geometry, srs.geographic.as_ref()) {
+            Some(length) if !length.is_finite() => return Err(errors::data_out_of_range("Length", &call.name)),
+            length => or_null(length.map(Value::Double)),
+        },
         F::StArea => {
             call.only_cartesian(srs, &geometry, "")?;
-            Value::Double(geometry::area(&geometry))
+            match geometry::area(&geometry) {
+                area if area.is_finite() => Value::Double(area),
+                _ => return Err(call.invalid()),
+            }
         }
         F::StCentroid => {
             call.only_cartesian(srs, &geometry, "")?;
@@ -85,7 +94,8 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
                 return Err(call.wrong_arguments());
             }
             call.only_cartesian(srs, &geometry, ", ...")?;
-            made(Some(planar::simplify(geometry, distance)?))
+            let mut turn = Turn::begin();
+            made(Some(planar::simplify(geometry, distance, &mut || turn.pass(cx))?))
         }
         _ => return Err(call.invalid()),
     })

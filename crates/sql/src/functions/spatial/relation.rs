@@ -5,7 +5,7 @@ use highkey_types::geometry::{self, Coord, Geometry, Mbr};
 use highkey_types::{Value, errors};
 
 use super::{Call, check_range, planar, stored};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Turn};
 use crate::functions::FuncId;
 use crate::functions::call::Result;
 
@@ -34,7 +34,7 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
     }
     let srs = super::known(srid)?;
     match call.func {
-        FuncId::StDistance => distance(call, srs, &a, &b),
+        FuncId::StDistance => distance(call, srs, &a, &b, cx),
         FuncId::StDistanceSphere => sphere_distance(call, srs, &a, &b, cx),
         FuncId::StMakeEnvelope => {
             let (Geometry::Point(a), Geometry::Point(b)) = (&a, &b) else { return Err(call.wrong_arguments()) };
@@ -47,7 +47,7 @@ pub(super) fn function(call: &Call<'_>, cx: &mut dyn EvalContext) -> Result<Valu
             if !(are_points(&a) && are_points(&b)) {
                 only_cartesian(call, srs, &a, &b)?;
             }
-            let answer = if of_rectangles(func) { rectangles(func, &a, &b) } else { related(func, &a, &b) };
+            let answer = if of_rectangles(func) { rectangles(func, &a, &b) } else { related(call, &a, &b, cx)? };
             Ok(answer.map_or(Value::Null, Value::bool))
         }
     }
@@ -80,12 +80,13 @@ fn rectangles(func: FuncId, a: &Geometry, b: &Geometry) -> Option<bool> {
 }
 
 /// How the geometries lie; none without points, and where the question makes no sense for their dimensions.
-fn related(func: FuncId, a: &Geometry, b: &Geometry) -> Option<bool> {
+fn related(call: &Call<'_>, a: &Geometry, b: &Geometry, cx: &mut dyn EvalContext) -> Result<Option<bool>> {
     use FuncId as F;
+    let func = call.func;
     if a.is_empty() || b.is_empty() {
-        return (func == F::StEquals).then(|| a.is_empty() && b.is_empty());
+        return Ok((func == F::StEquals).then(|| a.is_empty() && b.is_empty()));
     }
-    let (dimension_a, dimension_b) = (a.dimension()?, b.dimension()?);
+    let (Some(dimension_a), Some(dimension_b)) = (a.dimension(), b.dimension()) else { return Ok(None) };
     let makes_sense = match func {
         F::StTouches => dimension_a > 0 || dimension_b > 0,
         F::StCrosses => dimension_a < 2 && dimension_b > 0,
@@ -93,10 +94,11 @@ fn related(func: FuncId, a: &Geometry, b: &Geometry) -> Option<bool> {
         _ => true,
     };
     if !makes_sense {
-        return None;
+        return Ok(None);
     }
+    planar::check_related(call, a, b, cx)?;
     let matrix = planar::relate(a, b);
-    Some(match func {
+    Ok(Some(match func {
         F::StContains => matrix.is_contains(),
         F::StWithin => matrix.is_within(),
         F::StIntersects => matrix.is_intersects(),
@@ -105,17 +107,23 @@ fn related(func: FuncId, a: &Geometry, b: &Geometry) -> Option<bool> {
         F::StTouches => matrix.is_touches(),
         F::StCrosses => matrix.is_crosses(),
         _ => matrix.is_overlaps(),
-    })
+    }))
 }
 
-fn distance(call: &Call<'_>, srs: &Srs, a: &Geometry, b: &Geometry) -> Result<Value> {
+fn distance(call: &Call<'_>, srs: &Srs, a: &Geometry, b: &Geometry, cx: &mut dyn EvalContext) -> Result<Value> {
     match (&srs.geographic, a, b) {
         (Some(on), Geometry::Point(a), Geometry::Point(b)) => Ok(Value::Double(geometry::geographic_distance(*a, *b, on))),
         (Some(_), ..) => {
             only_cartesian(call, srs, a, b)?;
             Ok(Value::Null)
         }
-        (None, ..) => Ok(geometry::distance(a, b).map_or(Value::Null, Value::Double)),
+        (None, ..) => {
+            let mut turn = Turn::begin();
+            match geometry::distance(a, b, &mut || turn.pass(cx))? {
+                Some(distance) if !distance.is_finite() => Err(call.invalid()),
+                distance => Ok(distance.map_or(Value::Null, Value::Double)),
+            }
+        }
     }
 }
 
@@ -146,6 +154,16 @@ fn sphere_distance(call: &Call<'_>, srs: &Srs, a: &Geometry, b: &Geometry, cx: &
         check_range(a, &degrees.geographic, &call.name)?;
         check_range(b, &degrees.geographic, &call.name)?;
     }
-    let pairs = left.iter().flat_map(|a| right.iter().map(move |b| geometry::sphere_distance(*a, *b, degree, radius)));
-    Ok(pairs.min_by(f64::total_cmp).map_or(Value::Null, Value::Double))
+    let (mut turn, mut least) = (Turn::begin(), None::<f64>);
+    for a in &left {
+        turn.pass(cx)?;
+        for b in &right {
+            let next = geometry::sphere_distance(*a, *b, degree, radius);
+            least = Some(least.map_or(next, |least| least.min(next)));
+        }
+    }
+    match least {
+        Some(distance) if !distance.is_finite() => Err(errors::std_overflow_error("INFINITY", &call.name)),
+        distance => Ok(distance.map_or(Value::Null, Value::Double)),
+    }
 }

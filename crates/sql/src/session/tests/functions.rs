@@ -91,6 +91,53 @@ async fn a_long_search_in_xml_is_killed() {
     assert_eq!(client.value("SELECT 1").await, "1");
 }
 
+/// Each point with each other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_distance_of_many_points_is_killed() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    let points = "ST_GEOMFROMTEXT(CONCAT('MULTIPOINT(', REPEAT('0 0,', 200000), '1 1)'))";
+    assert_eq!(client.error_when_killed(&format!("SELECT ST_DISTANCE({points}, {points})")).await.0, 1317);
+    assert_eq!(client.value("SELECT 1").await, "1");
+}
+
+/// What would take a stack of as many levels as points, and memory of all places where lines meet.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_many_points_end_in_an_answer_or_an_error() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("SET @n = 20000").await;
+    client.ok("SET @zigzag = ST_GEOMFROMTEXT(CONCAT('LINESTRING(', REPEAT('0 0,1 1,', @n), '0 0)'))").await;
+    assert_eq!(client.value("SELECT ST_NUMPOINTS(ST_SIMPLIFY(@zigzag, 2))").await, "2");
+    assert_eq!(client.error("SELECT ST_INTERSECTS(@zigzag, @zigzag)").await.0, 1235);
+    assert_eq!(client.value("SELECT ST_INTERSECTS(@zigzag, POINT(3, 3))").await, "0");
+}
+
+/// What MySQL 8.0.12 answers.
+#[tokio::test]
+async fn nothing_stands_for_a_geometry_and_none_is_infinite() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("SET sql_mode = ''").await;
+    client.ok("CREATE TABLE t (a INT, g POINT)").await;
+    client.ok("INSERT INTO t VALUES (1, NULL)").await;
+    assert_eq!(client.error("ALTER TABLE t MODIFY g POINT NOT NULL").await.0, 1138);
+    client.ok("UPDATE t SET g = POINT(1, 1)").await;
+    assert_eq!(client.error("ALTER TABLE t ADD h POLYGON NOT NULL").await.0, 1138);
+    client.ok("ALTER TABLE t MODIFY g POINT NOT NULL").await;
+    assert_eq!(client.error("UPDATE t SET g = NULL").await.0, 3673);
+    assert_eq!(client.error("INSERT INTO t VALUES (1, NULL), (2, NULL)").await.0, 3673);
+    let overflow = client.error("SELECT ST_LENGTH(ST_GEOMFROMTEXT('LINESTRING(-1e308 0,1e308 0)'))").await;
+    assert_eq!(overflow, (1690, "Length value is out of range in 'st_length'".into()));
+    assert_eq!(client.error("SELECT ST_AREA(ST_GEOMFROMTEXT('POLYGON((-1e308 -1e308,1e308 -1e308,1e308 1e308,-1e308 -1e308))'))").await.0, 3037);
+    assert_eq!(client.error("SELECT ST_DISTANCE(POINT(-1e308, 0), POINT(1e308, 0))").await.0, 3037);
+    let overflow = client.error("SELECT ST_DISTANCE_SPHERE(POINT(0, 0), POINT(180, 0), 1e308)").await;
+    assert_eq!(overflow, (3049, "Overflow error error: INFINITY in function st_distance_sphere.".into()));
+    assert_eq!(client.error("SELECT POINT(1, 1) BETWEEN POINT(0, 0) AND POINT(2, 2)").await, (1210, "Incorrect arguments to between".into()));
+    let simpler = "SELECT ST_ASTEXT(ST_SIMPLIFY(ST_GEOMFROMTEXT('LINESTRING(0 0,0 1,1 1,1 2,2 2)'), 0.5))";
+    assert_eq!(client.value(simpler).await, "LINESTRING(0 0,0 1,2 2)");
+}
+
 #[tokio::test]
 async fn all_threads_of_a_query_call_functions() {
     let server = Server::new();

@@ -73,7 +73,7 @@ fn is_ascii(expr: &Expr) -> bool {
 }
 
 /// A literal that the character set cannot hold.
-fn is_lost(expr: &Expr, charset: Charset) -> bool {
+pub(super) fn is_lost(expr: &Expr, charset: Charset) -> bool {
     match &expr.kind {
         ExprKind::Literal(Value::Text(text)) if charset != Charset::Binary => !text.is_ascii() && !text.chars().all(|c| charset.can_encode(c)),
         _ => false,

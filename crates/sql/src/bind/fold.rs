@@ -93,7 +93,8 @@ impl<'a> Folder<'a> {
             // Of COALESCE a string becomes a number without the warning that a literal gives.
             Ok(Value::Text(text)) if matches!(&expr.kind, ExprKind::Call { func: FuncId::Coalesce, .. }) && text.parse::<f64>().is_err() => expr,
             Ok(value) if surroundings.warnings == 0 && !surroundings.asked.get() => {
-                let nullable = value.is_null();
+                // A table made of it has a column that may be NULL.
+                let nullable = value.is_null() || expr.ty.ty.is_geometry() && expr.ty.nullable;
                 Expr { kind: ExprKind::Literal(value), ty: expr.ty.with_nullable(nullable) }
             }
             _ => expr,

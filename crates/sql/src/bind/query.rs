@@ -208,6 +208,18 @@ impl Binder<'_> {
                 field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
             }
         }
+        for (at, field) in fields.iter().enumerate().filter(|(_, field)| field.ty.ty.is_text()) {
+            let is_lost = |expr: &Expr| super::collation::is_lost(expr, field.ty.ty.charset());
+            let loses = |input: &Rel| match &input.kind {
+                RelKind::Project { exprs, .. } => is_lost(&exprs[at]),
+                RelKind::Values { rows } => rows.iter().any(|row| is_lost(&row[at])),
+                _ => false,
+            };
+            if inputs.iter().any(loses) {
+                let operands: Vec<_> = inputs.iter().map(|input| super::collation::of(&input.fields[at].ty, self.cx.collation())).collect();
+                return Err(errors::illegal_mix(&operands, "UNION"));
+            }
+        }
         if fields.iter().any(|field| field.ty.ty.is_text() && field.ty.coercibility == Coercibility::NoCollation) {
             return Err(highkey_types::errors::cant_aggregate_ncollations("UNION"));
         }

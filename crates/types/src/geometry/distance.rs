@@ -44,8 +44,8 @@ pub fn simplified<E>(points: &[Coord], distance: f64, pass: &mut dyn FnMut() -> 
     while let Some((from, to)) = open.pop() {
         pass()?;
         let mut farthest = (from, -1.0);
-        for at in from + 1..to {
-            let away = point_distance(points[at], (points[from], points[to]));
+        for (at, point) in points.iter().enumerate().take(to).skip(from + 1) {
+            let away = point_distance(*point, (points[from], points[to]));
             if away > farthest.1 {
                 farthest = (at, away);
             }

@@ -96,7 +96,7 @@ async fn a_long_search_in_xml_is_killed() {
 async fn a_distance_of_many_points_is_killed() {
     let server = Server::new();
     let mut client = server.client().await;
-    let points = "ST_GEOMFROMTEXT(CONCAT('MULTIPOINT(', REPEAT('0 0,', 200000), '1 1)'))";
+    let points = "ST_GEOMFROMTEXT(CONCAT('MULTIPOINT(', REPEAT('0 0,', 50000), '1 1)'))";
     assert_eq!(client.error_when_killed(&format!("SELECT ST_DISTANCE({points}, {points})")).await.0, 1317);
     assert_eq!(client.value("SELECT 1").await, "1");
 }

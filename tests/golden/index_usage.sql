@@ -10,7 +10,7 @@ UPDATE used SET d = 8 WHERE id = 3;
 DELETE FROM used WHERE id = 5;
 SELECT INDEX_NAME, COUNT_STAR, COUNT_READ, COUNT_WRITE, COUNT_FETCH, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME;
 SELECT COUNT_FETCH > 0, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = 'golden' AND OBJECT_NAME = 'used' AND INDEX_NAME = 'PRIMARY';
-SELECT d FROM used FORCE INDEX (a) WHERE a = 1;
+SELECT d FROM used FORCE INDEX (a) WHERE a = 1 FOR UPDATE;
 SELECT object_name, index_name FROM sys.schema_unused_indexes WHERE object_schema = 'golden' ORDER BY 1, 2;
 SELECT SUM(b) FROM unkeyed;
 SELECT object_name, rows_full_scanned FROM sys.schema_tables_with_full_table_scans WHERE object_schema = 'golden' AND object_name = 'unkeyed';

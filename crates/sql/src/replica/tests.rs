@@ -448,7 +448,7 @@ async fn statements_run_as_they_ran_on_the_source() {
     applier.statement(&own, b"CREATE DATABASE new", None).await.unwrap();
     applier.statement(&own, b"CREATE TABLE u (id INT) ENGINE=Aria", None).await.unwrap();
     assert_eq!(client.value("SELECT COUNT(*) FROM new.u").await, "0");
-    let wrong = StatementContext { charsets: Some((28, 28, 28)), ..own };
+    let wrong = StatementContext { charsets: Some((18, 18, 18)), ..own };
     assert_eq!(applier.statement(&wrong, b"DROP DATABASE new", None).await.unwrap_err().code, 1115);
 }
 

@@ -527,7 +527,7 @@ async fn the_statements_that_ended_last_are_told() {
     let last = c.rows(&format!("SELECT event_name, sql_text, rows_sent {history} ORDER BY event_id DESC LIMIT 1")).await;
     assert_eq!(last, [["statement/com/Execute", "SELECT v FROM t WHERE id = ?", "1"]]);
     // Passwords in what is no statement, or only becomes one.
-    c.error("CREATE USER v IDENTIFIED BY 'hunter2' OR").await;
+    c.error("CREATE USERS v IDENTIFIED BY 'hunter2'").await;
     c.ok("PREPARE p FROM 'SELECT ''hunter2'' AS password'").await;
     assert_eq!(c.value(&format!("SELECT COUNT(*) {history} AND CONCAT(sql_text, IFNULL(message_text, '')) LIKE '%hunter2%'")).await, "0");
     assert_eq!(c.rows(&format!("SELECT event_name {history} AND sql_text LIKE 'PREPARE%'")).await, [["statement/sql/prepare_sql"]]);

@@ -19,18 +19,19 @@ fn make(db: &Arc<Database>, partitioned: bool, keyed: bool) {
     let mut spec = TableSpec::new("s", "t", columns, if keyed { vec![IndexSpec::primary(&[0])] } else { Vec::new() });
     spec.partitioning = partitioned.then(|| by_id(&[("low", Some(1000)), ("middle", Some(2500)), ("high", None)]));
     let table = block_on(db.create_table(&DdlContext::default(), spec)).unwrap();
-    fill(db, &table, (0..KEYS).filter(|id| id % 2 == 0).map(|id| row(id, 0, &mut SmallRng::seed_from_u64(id as u64))).collect());
+    fill(db, &table, (0..KEYS).filter(|id| id % 2 == 0).map(|id| row(id, &mut SmallRng::seed_from_u64(id as u64))).collect());
 }
 
-/// `u` is its own for each row and version.
-fn row(id: i64, version: i64, rng: &mut SmallRng) -> Vec<Value> {
-    let u = if rng.random_ratio(1, 5) { NULL } else { i(id + KEYS * version) };
+/// No two rows have the same `u` ever.
+fn row(id: i64, rng: &mut SmallRng) -> Vec<Value> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let u = if rng.random_ratio(1, 5) { NULL } else { i(NEXT.fetch_add(1, Ordering::Relaxed) as i64) };
     let text: String = (0..rng.random_range(0..8)).map(|_| format!("word{} ", rng.random_range(0..40))).collect();
     vec![i(id), u, i(rng.random_range(0..50)), t(&text)]
 }
 
 /// Some random changes of rows, committed or rolled back.
-async fn change(db: &Arc<Database>, rng: &mut SmallRng, version: i64) -> Result<(), MySqlError> {
+async fn change(db: &Arc<Database>, rng: &mut SmallRng) -> Result<(), MySqlError> {
     let mut txn = db.begin(if rng.random() { Isolation::RepeatableRead } else { Isolation::ReadCommitted });
     txn.set_lock_wait_timeout(Duration::from_millis(100));
     let table = table(db, "t");
@@ -40,7 +41,7 @@ async fn change(db: &Arc<Database>, rng: &mut SmallRng, version: i64) -> Result<
     for _ in 0..rng.random_range(1..12) {
         txn.begin_statement();
         let id = rng.random_range(0..KEYS);
-        let new = row(id, version, rng);
+        let new = row(id, rng);
         let before = txn.statement_savepoint();
         let found = if table.def().primary_key().is_some() {
             table.lock_get(&mut txn, 0, &[i(id)], LockMode::Exclusive, LockWaitPolicy::Wait).await?
@@ -93,11 +94,8 @@ fn alter_beside_writers(partitioned: bool, keyed: bool, copied: bool) {
             let (db, done, changes) = (&db, &done, &changes);
             scope.spawn(move || {
                 let mut rng = SmallRng::seed_from_u64(thread);
-                // No two rows have the same `u` ever.
-                let mut version = thread as i64 + 1;
                 while !done.load(Ordering::Relaxed) {
-                    version += 3;
-                    match block_on(change(db, &mut rng, version % 600_000)) {
+                    match block_on(change(db, &mut rng)) {
                         Ok(()) => drop(changes.fetch_add(1, Ordering::Relaxed)),
                         // Another one has come with the same row.
                         Err(error) if error.code == 1062 => assert!(error.message.ends_with("'PRIMARY'"), "{error}"),

@@ -74,6 +74,12 @@ impl BufferPool {
         Ok(!dirty.is_empty())
     }
 
+    /// Grows a file of pages, durably, or changes nothing. An error of its sync stops the engine: it may be of pages that were written, and whoever
+    /// syncs the file next is not told again.
+    pub(crate) fn grow_file(&self, segment: u64, pages: u64) -> Result<()> {
+        self.files.grow(segment, pages, |e| self.fatal.stop(&format!("cannot grow the files of pages: {e}")))
+    }
+
     fn sync_segments(&self, mut segments: Vec<u64>) -> Result<()> {
         segments.dedup();
         for segment in segments {

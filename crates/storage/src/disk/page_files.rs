@@ -1,10 +1,10 @@
 //! Where pages lie: page id -> `pages.NNN`, 1 GiB each.
 
 use super::{Disk, DiskFile};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::PAGE_SIZE;
-use crate::sync::{Arc, RwLock};
+use crate::sync::{Arc, AtomicU64, Ordering, RwLock};
 
 /// Pages in one file.
 pub const SEGMENT_PAGES: u64 = 65536;
@@ -13,11 +13,13 @@ pub const SEGMENT_PAGES: u64 = 65536;
 pub(crate) struct PageFiles {
     disk: Arc<dyn Disk>,
     open: RwLock<Vec<Option<Arc<dyn DiskFile>>>>,
+    /// The names of the files before this one are durable, as far as this life has seen to it.
+    named: AtomicU64,
 }
 
 impl PageFiles {
     pub fn new(disk: Arc<dyn Disk>) -> PageFiles {
-        PageFiles { disk, open: RwLock::new(Vec::new()) }
+        PageFiles { disk, open: RwLock::new(Vec::new()), named: AtomicU64::new(0) }
     }
 
     pub fn name(segment: u64) -> String {
@@ -81,15 +83,43 @@ impl PageFiles {
         Ok(self.segment(segment, false)?.len()? / PAGE_SIZE as u64)
     }
 
-    /// Grows a segment file to `pages`, durably, or changes nothing.
-    pub fn grow(&self, segment: u64, pages: u64) -> Result<()> {
-        let fresh = !self.disk.exists(&PageFiles::name(segment))?;
+    /// Grows a segment file to `pages`, durably, or changes nothing. `failed`: what becomes of an error of the sync, which may be of pages that others
+    /// have written to the file, and who will not be told again.
+    pub fn grow(&self, segment: u64, pages: u64, failed: impl FnOnce(Error) -> Error) -> Result<()> {
         let file = self.segment(segment, true)?;
         file.allocate(pages * PAGE_SIZE as u64)?;
+        self.sync_grown(segment, &*file).map_err(failed)
+    }
+
+    fn sync_grown(&self, segment: u64, file: &dyn DiskFile) -> Result<()> {
         file.sync()?;
-        if fresh {
+        // Also of a file that was there: whoever has made it may have failed, or have been killed, before its name was durable.
+        if self.named.load(Ordering::SeqCst) <= segment {
             self.disk.sync_dir()?;
+            self.named.fetch_max(segment + 1, Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::disk::{SimConfig, SimDisk};
+
+    #[test]
+    fn the_name_of_a_file_that_a_full_disk_kept_from_growing_is_durable_once_it_grows() {
+        for seed in 0..20 {
+            let disk = SimDisk::new(SimConfig { seed, capacity: 10 * PAGE_SIZE as u64, ..SimConfig::default() });
+            let files = PageFiles::new(Arc::new(disk.clone()));
+            assert!(matches!(files.grow(0, 20, |e| e), Err(Error::OutOfSpace)));
+            files.grow(0, 4, |e| e).unwrap();
+            assert!(disk.crash().exists(&PageFiles::name(0)).unwrap(), "seed {seed}");
+            // The same of one that was killed before it had made the name durable.
+            let disk = SimDisk::new(SimConfig { seed, ..SimConfig::default() });
+            disk.open(&PageFiles::name(0), true).unwrap().allocate(4 * PAGE_SIZE as u64).unwrap();
+            PageFiles::new(Arc::new(disk.clone())).grow(0, 8, |e| e).unwrap();
+            assert!(disk.crash().exists(&PageFiles::name(0)).unwrap(), "seed {seed}");
+        }
     }
 }

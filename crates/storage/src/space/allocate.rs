@@ -139,10 +139,10 @@ impl Space {
         let step = (have / 8).clamp(4, 64).max(extents);
         let (segment, at) = (have / SEGMENT_EXTENTS, have % SEGMENT_EXTENTS);
         let until = (at + step).min(SEGMENT_EXTENTS);
-        match self.pool.files().grow(segment, until * EXTENT_PAGES) {
+        match self.pool.grow_file(segment, until * EXTENT_PAGES) {
             Ok(()) => self.add_grown(segment, at, until),
             Err(Error::OutOfSpace) if until > at + 1 => {
-                self.pool.files().grow(segment, (at + 1) * EXTENT_PAGES)?;
+                self.pool.grow_file(segment, (at + 1) * EXTENT_PAGES)?;
                 self.add_grown(segment, at, at + 1)
             }
             Err(e) => Err(e),

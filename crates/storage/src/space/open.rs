@@ -15,7 +15,7 @@ impl Space {
     /// Makes the first segment of a new database: its extent map and the empty tree directory.
     pub(crate) fn create(pool: Arc<BufferPool>) -> Result<Space> {
         let space = Space { pool, state: Arc::new(Mutex::new(State::default())), growing: Mutex::new(()), chaining: Mutex::new(()) };
-        space.pool.files().grow(0, 4 * EXTENT_PAGES)?;
+        space.pool.grow_file(0, 4 * EXTENT_PAGES)?;
         let mut scope = space.pool.scope(Writer::System)?;
         let mut map = space.pool.fix_new(PageId(0))?;
         scope.apply(&mut map, page_redo::INIT, &page_redo::init_payload(PageType::SpaceMap, 0, 0, SYSTEM))?;
@@ -60,7 +60,7 @@ impl Space {
             if in_file < SEGMENT_EXTENTS && segment + 1 < segments {
                 // Growth goes on only in the last segment, so the numbers must be dense: the file's missing end is made up.
                 let from = in_file.max(used);
-                pool.files().grow(segment, SEGMENT_PAGES)?;
+                pool.grow_file(segment, SEGMENT_PAGES)?;
                 (from..SEGMENT_EXTENTS).for_each(|n| state.add_extent(segment * SEGMENT_EXTENTS + n, Default::default()));
             }
         }

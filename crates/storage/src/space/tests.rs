@@ -3,6 +3,7 @@
 use super::{EXTENT_PAGES, PageRun, SEGMENT_PAGES};
 use crate::buffer::Writer;
 use crate::disk::{FileDisk, SimConfig, SimDisk};
+use crate::error::Error;
 use crate::ids::{IndexId, PageId};
 use crate::page::{PageType, redo};
 use crate::recovery::Store;
@@ -85,6 +86,20 @@ fn runs_are_consecutive_and_freed_whole() {
     let twice = PageRun { first: PageId(EXTENT_PAGES * 3), pages: 1 };
     let mut scope = store.pool.scope(Writer::System).unwrap();
     assert!(store.space.free_run(&mut scope, twice).is_err());
+}
+
+/// The error may be of pages that others have written to the file, and who would not be told of it again.
+#[test]
+fn a_longer_file_that_cannot_be_synced_stops_the_engine() {
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &small_options()).unwrap();
+    // The file is made longer, then synced.
+    disk.fail_at(disk.changes() + 1, Error::io("extend", std::io::Error::other("no reason")));
+    assert!(matches!(store.space.grow(1), Err(Error::Io { .. })));
+    assert!(!store.is_stopped());
+    disk.fail_at(disk.changes() + 2, Error::io("sync", std::io::Error::other("bad sector")));
+    assert!(matches!(store.space.grow(1), Err(Error::Stopped)));
+    assert!(store.is_stopped());
 }
 
 #[test]

@@ -25,10 +25,12 @@ pub(super) struct Doublewrite {
 
 impl Doublewrite {
     pub fn open(disk: &dyn Disk) -> Result<Doublewrite> {
-        let fresh = !disk.exists(NAME)?;
         let file = disk.open(NAME, true)?;
-        file.allocate((HEADER + BATCH * PAGE_SIZE) as u64)?;
-        if fresh {
+        let size = (HEADER + BATCH * PAGE_SIZE) as u64;
+        // Short also if the disk was full when it was made.
+        let short = file.len()? < size;
+        file.allocate(size)?;
+        if short {
             file.sync()?;
             disk.sync_dir()?;
         }
@@ -125,4 +127,24 @@ pub(crate) fn restore_torn_pages(disk: &dyn Disk, files: &PageFiles) -> Result<R
         files.sync(segment)?;
     }
     Ok(restored)
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::disk::{SimConfig, SimDisk};
+    use crate::error::Error;
+
+    #[test]
+    fn the_name_of_a_file_for_which_there_was_no_space_is_durable_once_there_is() {
+        for seed in 0..20 {
+            let capacity = (HEADER + BATCH * PAGE_SIZE) as u64;
+            let disk = SimDisk::new(SimConfig { seed, capacity, ..SimConfig::default() });
+            disk.open("ballast", true).unwrap().allocate(1).unwrap();
+            assert!(matches!(Doublewrite::open(&disk), Err(Error::OutOfSpace)));
+            disk.remove("ballast").unwrap();
+            Doublewrite::open(&disk).unwrap();
+            assert!(disk.crash().exists(NAME).unwrap(), "seed {seed}");
+        }
+    }
 }

@@ -257,7 +257,6 @@ impl LockTable {
         let waiter = Arc::new(Waiter::new(owner.clone(), &row_key(index, key), wants, self.clock().wall_micros()));
         *owner.waiting.lock() = Some(waiter.clone());
         ranges.waiting.push(waiter.clone());
-        self.note_wait();
         Some(waiter)
     }
 

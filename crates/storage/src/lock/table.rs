@@ -359,7 +359,6 @@ impl LockTable {
         } else {
             queue.waiting.push_back(waiter.clone());
         }
-        self.note_wait();
         Answer::Queued(waiter)
     }
 
@@ -402,7 +401,8 @@ impl LockTable {
         }
     }
 
-    pub(super) fn note_wait(&self) {
+    /// A place in a queue is waited for, and not given up at once. `note_wait_ended` follows.
+    pub(super) fn note_wait_begun(&self) {
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -118,6 +118,7 @@ impl LockWait {
         interrupt: Option<&Interrupt>,
     ) -> LockWait {
         let (began, counted) = (table.now(), FutureWait::begin(WaitKind::RowLock));
+        table.note_wait_begun();
         let deadline = began.saturating_add(timeout);
         let timer = table.start_timer(deadline, &waiter);
         let wait = LockWait { table: table.clone(), waiter, timer, deadline, began, counted };

@@ -67,6 +67,23 @@ fn what_a_transaction_has_deleted_it_keeps_locked() {
     assert_eq!(engine.stats().locked_keys, 0);
 }
 
+/// A batch ends before a row that somebody has locked, and gives up its place in the queue: nobody has waited as yet.
+#[test]
+fn only_waits_that_begin_are_counted() {
+    let (engine, t) = engine();
+    let mut holder = engine.begin(RepeatableRead);
+    put(&mut holder, t, "b", "1");
+    let mut txn = engine.begin(RepeatableRead);
+    let rows = SortedRows::from_unsorted(["a", "b"].map(|key| (key.into(), b"2".to_vec())).into());
+    let counted = || (engine.stats().row_lock_waits, engine.stats().row_lock_current_waits);
+    assert_eq!(done(txn.insert_batch(t, &rows, 0)).inserted, 1);
+    assert_eq!(counted(), (0, 0));
+    let waiting = wait(txn.insert_batch(t, &rows, 1));
+    assert_eq!(counted(), (1, 1));
+    drop(waiting);
+    assert_eq!(counted(), (1, 0));
+}
+
 #[test]
 fn deadlock() {
     let (engine, t) = engine();

@@ -175,8 +175,13 @@ impl Txn {
         let start = self.last_lsn;
         let reference = long::write(self, index, value)?;
         let verdict = self.change_inline(index, key, kind, &reference, RecordFlags::OVERFLOW);
-        if !matches!(verdict, Ok(Verdict::Go)) {
-            self.undo_part(start)?;
+        if !matches!(verdict, Ok(Verdict::Go))
+            && let Err(error) = self.undo_part(start)
+        {
+            if let Ok(Verdict::Wait(waiter)) = &verdict {
+                self.system.locks.abandon(waiter);
+            }
+            return Err(error);
         }
         verdict
     }

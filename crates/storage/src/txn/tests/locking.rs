@@ -84,6 +84,25 @@ fn only_waits_that_begin_are_counted() {
     assert_eq!(counted(), (1, 0));
 }
 
+/// A long value is written before its row is found to be locked; taking it back fails.
+#[test]
+fn who_fails_to_take_a_value_back_waits_for_no_row() {
+    let disk = disk(2);
+    let engine = open_with(&disk, Options { log_buffer_bytes: 64 << 10, ..options() }).unwrap();
+    let t = new_index(&engine);
+    let mut holder = engine.begin(RepeatableRead);
+    put(&mut holder, t, "k", "1");
+    let mut txn = engine.begin(RepeatableRead);
+    // Of several records only the last is in memory still.
+    disk.fail_read_in(Some(1));
+    assert!(txn.insert(t, b"k", &[7; 1_000_000]).is_err());
+    assert!(!disk.fail_read_in(None), "a read has failed");
+    assert!(engine.locks().unwrap().iter().all(|lock| lock.wait.is_none()));
+    txn.rollback().unwrap();
+    commit(holder);
+    assert_eq!(committed(&engine, t), rows(&[("k", "1")]));
+}
+
 #[test]
 fn deadlock() {
     let (engine, t) = engine();

@@ -78,14 +78,15 @@ pub fn write(
         }
         pages -= count;
         let last = run.first.0 + run.pages as u64 - 1;
-        for i in 0..count {
-            let id = PageId(run.first.0 + i as u64);
+        // All of them before the first is written: there may be no frame for the next.
+        let fixed: Result<Vec<_>> = (0..run.pages as u64).map(|i| pool.fix_new(PageId(run.first.0 + i))).collect();
+        for (i, mut page) in fixed?.into_iter().enumerate() {
+            let id = page.id();
             let from = (pages + i) * DATA_MAX;
             let data = &value[from.min(value.len())..(from + DATA_MAX).min(value.len())];
             let link = if id.0 == last { next } else { PageId(id.0 + 1) };
             let (run_pages, next_run) = if i == 0 { (run.pages, next) } else { (0, PageId::NONE) };
             redo::write_payload(&mut payload, id, index, link, run_pages, next_run, data);
-            let mut page = pool.fix_new(id)?;
             scope.apply(&mut page, redo::WRITE, &payload)?;
             scope.keep(page);
         }

@@ -3,6 +3,7 @@
 use super::{create, open, options};
 use crate::buffer::Writer;
 use crate::disk::{SimConfig, SimDisk};
+use crate::error::Error;
 use crate::overflow::{self, OverflowRef};
 
 #[test]
@@ -32,6 +33,36 @@ fn values_of_every_length_come_back() {
         assert_eq!(store.space.pages_of(tree.index()), before);
     }
     assert!(overflow::read(&store.pool, OverflowRef { first: tree.root(), length: 5 }, &mut Vec::new()).is_err());
+}
+
+/// Others have nearly all frames in use: an answer for who writes, and not the end of the engine.
+#[test]
+fn a_value_for_which_there_are_no_frames_changes_nothing() {
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &options(64, 16 << 20)).unwrap();
+    let tree = create(&store).unwrap();
+    let value = vec![7; 16 * 16288];
+    let write = || overflow::write(&store.pool, &store.space, tree.index(), &value, &mut Writer::System, |_, _| {});
+    for _ in 0..3 {
+        write().unwrap();
+    }
+    let pages = store.space.pages_of(tree.index());
+    let meeting = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let guards: Vec<_> = pages.iter().skip(1).map(|id| store.pool.fix_shared(*id).unwrap()).collect();
+            assert_eq!(guards.len(), 48);
+            meeting.wait();
+            meeting.wait();
+        });
+        meeting.wait();
+        let refused = write();
+        meeting.wait();
+        assert!(matches!(refused, Err(Error::Unusable(_))));
+    });
+    assert!(!store.is_stopped());
+    assert_eq!(store.space.pages_of(tree.index()), pages);
+    write().unwrap();
 }
 
 #[test]

@@ -317,17 +317,18 @@ impl BTree {
         Ok(node.level() == 0 && node.len() == 0)
     }
 
-    /// Removes the record of `key` if it is `txn`'s, and with it the pages of its overflow value.
-    pub(crate) fn remove_freeing(&self, cursor: &mut Cursor, key: &[u8], txn: TxnId, runs: &[PageRun], writer: Writer) -> Result<Lsn> {
+    /// Removes the record of `key` if `may` says so of its transaction, and frees the pages of an overflow value, in one log record.
+    pub(crate) fn remove_freeing(&self, cursor: &mut Cursor, key: &[u8], may: impl Fn(TxnId) -> bool, runs: &[PageRun], writer: Writer) -> Result<Lsn> {
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
         let mut leaf = self.leaf_exclusive(cursor, key, None, &mut unfinished)?;
         let id = leaf.id();
         let node = Node(&leaf);
         let (slot, found) = node.search(key).map_err(|e| corrupt(id, e))?;
-        if !found || record_ref(node, slot).map_err(|e| corrupt(id, e))?.txn != txn {
+        if !found || !may(record_ref(node, slot).map_err(|e| corrupt(id, e))?.txn) {
             return Ok(Lsn::NONE);
         }
+        let used_before = node.used();
         for run in runs {
             self.space().free_run(&mut scope, *run)?;
         }
@@ -335,8 +336,12 @@ impl BTree {
         op::remove_payload(&mut payload, slot);
         scope.apply(&mut leaf, op::REMOVE, &payload)?;
         let lsn = scope.commit()?;
+        let cold = self.is_cold(&leaf, used_before);
         drop(leaf);
         self.finish(&unfinished);
+        if cold {
+            self.merge_quietly(key);
+        }
         Ok(lsn)
     }
 

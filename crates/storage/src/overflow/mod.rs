@@ -142,16 +142,6 @@ pub fn runs(pool: &BufferPool, reference: OverflowRef) -> Result<Vec<PageRun>> {
     Ok(runs)
 }
 
-/// Frees a value's pages, all in one log record: after a crash either all or none are free. No record may refer to it any more.
-pub fn free(pool: &BufferPool, space: &Space, reference: OverflowRef, writer: Writer) -> Result<Lsn> {
-    let runs = runs(pool, reference)?;
-    let mut scope = pool.scope(writer)?;
-    for run in runs {
-        space.free_run(&mut scope, run)?;
-    }
-    scope.commit()
-}
-
 /// Frees one run: what undoing one record of [`write`] does.
 pub fn free_run(pool: &BufferPool, space: &Space, run: PageRun, writer: Writer) -> Result<Lsn> {
     let mut scope = pool.scope(writer)?;

@@ -306,7 +306,7 @@ impl System {
             for (key, reference) in &long {
                 let runs = long::runs(self, reference)?;
                 let writer = Writer::Clr { id, prev_lsn: last_lsn, undo_next: lsn };
-                let removed = tree.remove_freeing(&mut cursor, key, id, &runs, writer)?;
+                let removed = tree.remove_freeing(&mut cursor, key, |txn| txn == id, &runs, writer)?;
                 if !removed.is_none() {
                     last_lsn = removed;
                 }

@@ -5,7 +5,7 @@ use super::transaction::Txn;
 use super::undo::Undo;
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, Lsn};
+use crate::ids::IndexId;
 use crate::overflow::{self, OverflowRef};
 use crate::space::PageRun;
 
@@ -35,10 +35,6 @@ pub(super) fn read(system: &System, reference: &[u8]) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     overflow::read(&system.store.pool, decode(reference)?, &mut value)?;
     Ok(value)
-}
-
-pub(super) fn free(system: &System, writer: Writer, reference: &[u8]) -> Result<Lsn> {
-    overflow::free(&system.store.pool, &system.store.space, decode(reference)?, writer)
 }
 
 /// The pages of a value.

@@ -4,8 +4,8 @@
 //! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes.
 //!
 //! What purge has to do is in memory and in scratch files, so after a crash nobody would know which replaced overflow values to free. Each is therefore
-//! entered in the engine's garbage index by the replacing transaction itself, and taken out of it when it is freed; what is there at the
-//! next open is freed then. (A crash between those two steps loses the value's pages, never anything else.)
+//! entered in the engine's garbage index by the replacing transaction itself, and taken out of it by the record that frees it; what is there at the
+//! next open is freed then.
 
 use std::collections::VecDeque;
 
@@ -280,20 +280,29 @@ impl System {
         Ok(())
     }
 
-    /// Frees an overflow value that is entered in the garbage index if `may` says so of the transaction that has entered it. Only who removes the entry
+    /// Frees an overflow value that is entered in the garbage index if `may` says so of the transaction that has entered it, and takes out the entry, in
+    /// one record: after an error it is tried again, after a crash by the next open. Only who removes the entry
     /// frees the value, and only while its tree is there: with that its pages have gone, and may be another's.
     fn free_garbage(&self, cursor: &mut Cursor, index: IndexId, reference: &[u8], may: impl Fn(TxnId) -> bool) -> Result<()> {
         let key = garbage_key(index, reference);
         let garbage = self.tree(GARBAGE_INDEX)?;
-        let mut found = false;
-        garbage.modify(cursor, &key, Writer::System, |place, _| {
-            found = place.record().is_some_and(|record| may(record.txn));
-            if found { Decision::Remove } else { Decision::Leave }
-        })?;
+        // Neither does the tree go meanwhile, nor take others the entry out.
         let _alone = self.dropping.lock();
-        if found && self.store.space.root(index).is_some() {
-            long::free(self, Writer::System, reference)?;
+        if !garbage.read(&key, |record| record.is_some_and(|record| may(record.txn)))? {
+            return Ok(());
         }
+        let runs = match self.store.space.root(index) {
+            None => Vec::new(),
+            Some(_) => match long::runs(self, reference) {
+                // It will be no better another time: the pages are lost.
+                Err(error @ Error::Corrupt { .. }) => {
+                    tracing::error!(%error, "the pages of a long value cannot be freed");
+                    Vec::new()
+                }
+                runs => runs?,
+            },
+        };
+        garbage.remove_freeing(cursor, &key, may, &runs, Writer::System)?;
         Ok(())
     }
 

@@ -159,3 +159,32 @@ fn a_deletion_that_a_rollback_restores_waits_for_its_history() {
     });
     stays_deleted(&engine, t);
 }
+
+/// A page of a replaced long value, or of the garbage index, cannot be read at first: no page is lost for it.
+#[test]
+fn a_long_value_that_could_not_be_read_is_freed_later() {
+    let disk = disk(5);
+    let engine = open_with(&disk, Options { buffer_pool_bytes: 0, ..options() }).unwrap();
+    let t = new_index(&engine);
+    let mut txn = engine.begin(RepeatableRead);
+    for key in ["a", "b", "c"] {
+        put(&mut txn, t, key, &key.repeat(600_000));
+    }
+    put(&mut txn, t, "k", "short");
+    commit(txn);
+    let before = engine.index_size(t).unwrap().pages_used;
+    given(&engine, t, &[("k", &"k".repeat(900_000))]);
+    given(&engine, t, &[("k", "short")]);
+    // Its pages leave memory.
+    engine.store().clean(1000).unwrap();
+    for key in ["a", "b", "c"] {
+        assert!(latest(&mut engine.begin(RepeatableRead), t, key).is_some());
+    }
+    for n in 1..20 {
+        disk.fail_read_in(Some(n));
+        let _ = engine.background_step();
+    }
+    disk.fail_read_in(None);
+    purge_all(&engine);
+    assert_eq!((engine.stats().history_length, engine.index_size(t).unwrap().pages_used), (0, before));
+}

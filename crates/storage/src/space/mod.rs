@@ -50,9 +50,7 @@ pub(crate) struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        if let Some(tree) = self.state.lock().trees.get_mut(&self.index) {
-            tree.promised = tree.promised.saturating_sub(self.pages);
-        }
+        self.state.lock().end_promise(self.index, self.pages);
     }
 }
 

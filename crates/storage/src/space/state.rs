@@ -100,6 +100,26 @@ impl State {
         }
     }
 
+    /// So many pages are not promised to the tree any more. What was set aside for a tree that has not come to be is free for everybody.
+    pub fn end_promise(&mut self, index: IndexId, pages: u64) {
+        let Some(tree) = self.trees.get_mut(&index) else { return };
+        tree.promised = tree.promised.saturating_sub(pages);
+        if tree.root.is_some() || tree.promised > 0 {
+            return;
+        }
+        let empty: Vec<u64> = tree.extents.iter().copied().filter(|n| self.extents[*n as usize].used == 0).collect();
+        for n in empty {
+            tree.reserve -= EXTENT_PAGES;
+            tree.partial.remove(&n);
+            tree.extents.remove(&n);
+            self.extents[n as usize] = Extent::default();
+            self.free.insert(n);
+        }
+        if tree.extents.is_empty() {
+            self.trees.remove(&index);
+        }
+    }
+
     /// One page of the tree's reserve: the lowest of the lowest extent.
     pub fn take_page(&mut self, index: IndexId) -> Option<PageId> {
         let n = *self.trees.get(&index)?.partial.first()?;

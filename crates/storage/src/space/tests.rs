@@ -88,6 +88,25 @@ fn runs_are_consecutive_and_freed_whole() {
     assert!(store.space.free_run(&mut scope, twice).is_err());
 }
 
+/// What is set aside for a tree whose making fails, before or behind its first page, is anybody's.
+#[test]
+fn extents_of_a_tree_that_is_not_made_are_free_again() {
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &small_options()).unwrap();
+    let before = store.space.usage();
+    drop(store.space.reserve(IndexId(9), 1).unwrap());
+    assert_eq!(store.space.usage(), before);
+    let reserved = store.space.reserve(IndexId(9), 1).unwrap();
+    let mut scope = store.pool.scope(Writer::System).unwrap();
+    store.space.create_tree(&mut scope, IndexId(9)).unwrap();
+    drop(scope);
+    drop(reserved);
+    assert_eq!(store.space.usage(), before);
+    tree(&store, 9);
+    assert_eq!(store.space.usage().1, before.1 - 1);
+    assert!(store.space.check_maps().unwrap().is_empty());
+}
+
 /// The error may be of pages that others have written to the file, and who would not be told of it again.
 #[test]
 fn a_longer_file_that_cannot_be_synced_stops_the_engine() {

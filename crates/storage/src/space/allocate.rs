@@ -78,7 +78,10 @@ impl Space {
                 Ok(()) => {}
                 // What is left in pieces will do.
                 Err(Error::OutOfSpace) => {
-                    let run = self.state.lock().take_run(index, pages).ok_or(Error::OutOfSpace)?;
+                    let mut state = self.state.lock();
+                    let mut sizes = std::iter::successors(Some(pages), |size| Some(size / 2).filter(|size| *size > 0));
+                    let run = sizes.find_map(|size| state.take_run(index, size)).ok_or(Error::OutOfSpace)?;
+                    drop(state);
                     self.note_allocated(scope, index, run.first, run.pages as u64);
                     return Ok(run);
                 }

@@ -88,6 +88,33 @@ fn runs_are_consecutive_and_freed_whole() {
     assert!(store.space.free_run(&mut scope, twice).is_err());
 }
 
+/// A long value finds room on a full disk as long as there are pages, wherever they are.
+#[test]
+fn on_a_full_disk_runs_are_made_of_what_is_left() {
+    let disk = SimDisk::new(SimConfig { capacity: 8 << 20, ..SimConfig::default() });
+    let store = open(&disk, &small_options()).unwrap();
+    tree(&store, 1);
+    let take = |pages| {
+        let mut scope = store.pool.scope(Writer::System).unwrap();
+        let run = store.space.allocate_run(&mut scope, IndexId(1), pages)?;
+        scope.commit().unwrap();
+        Ok::<PageRun, Error>(run)
+    };
+    while take(EXTENT_PAGES as u32).is_ok() {}
+    while take(1).is_ok() {}
+    let taken = store.space.pages_of(IndexId(1));
+    let mut scope = store.pool.scope(Writer::System).unwrap();
+    // One page, then two beside each other.
+    for n in [20, 30, 31] {
+        store.space.free(&mut scope, taken[n]).unwrap();
+    }
+    scope.commit().unwrap();
+    assert_eq!(take(16).unwrap(), PageRun { first: taken[30], pages: 2 });
+    assert_eq!(take(16).unwrap(), PageRun { first: taken[20], pages: 1 });
+    assert!(matches!(take(16), Err(Error::OutOfSpace)));
+    assert_eq!(store.space.pages_of(IndexId(1)), taken);
+}
+
 /// What is set aside for a tree whose making fails, before or behind its first page, is anybody's.
 #[test]
 fn extents_of_a_tree_that_is_not_made_are_free_again() {

@@ -83,7 +83,8 @@ impl Wal {
 
     /// Log between the oldest unwritten page change (as of the last checkpoint) and the end.
     pub fn checkpoint_age(&self) -> u64 {
-        self.end().0 - self.room.page_floor.load(Ordering::SeqCst)
+        // The floor may have gone beyond the end that was read first.
+        self.end().0.saturating_sub(self.room.page_floor.load(Ordering::SeqCst))
     }
 
     /// `innodb_redo_log_capacity`.

@@ -309,10 +309,10 @@ impl System {
     /// Frees a dropped index's pages. The directory remembers until then that it is to be dropped.
     pub fn drop_tree(&self, index: IndexId) -> Result<()> {
         let _alone = self.dropping.lock();
-        self.forget_tree(index);
         let mut scope = self.store.pool.scope(Writer::System)?;
         self.store.space.drop_tree(&mut scope, index)?;
         scope.commit()?;
+        self.forget_tree(index);
         Ok(())
     }
 

@@ -81,10 +81,11 @@ impl System {
         match *entry {
             Undo::Row { index, key, before } => self.undo_row(cursor, writer, id, index, key, before),
             Undo::Tree { index } => {
-                self.forget_tree(index);
                 let mut scope = self.store.pool.scope(writer)?;
                 self.store.space.drop_tree(&mut scope, index)?;
-                scope.commit()
+                let lsn = scope.commit()?;
+                self.forget_tree(index);
+                Ok(lsn)
             }
             Undo::Pages { index, first, pages } => self.undo_pages(index, PageRun { first, pages }, writer),
             Undo::Load { .. } => unreachable!("undone by undo_load"),

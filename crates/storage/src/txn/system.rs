@@ -1,5 +1,6 @@
 //! What all transactions of an engine share.
 
+use std::collections::hash_map::Entry;
 use std::sync::{OnceLock, Weak};
 
 use ahash::AHashMap;
@@ -129,8 +130,11 @@ impl System {
         if let Some(tree) = self.trees.read().get(&index) {
             return Ok(tree.clone());
         }
-        let tree = BTree::open(self.store.pool.clone(), self.store.space.clone(), index)?;
-        Ok(self.trees.write().entry(index).or_insert(tree).clone())
+        // Looked for with the map held: one that is dropped meanwhile is forgotten after this.
+        match self.trees.write().entry(index) {
+            Entry::Occupied(tree) => Ok(tree.get().clone()),
+            Entry::Vacant(place) => Ok(place.insert(BTree::open(self.store.pool.clone(), self.store.space.clone(), index)?).clone()),
+        }
     }
 
     /// The log's end, if there is no transaction that has written, none that purge has not dealt with, and no long value that is to be freed. As
@@ -141,6 +145,7 @@ impl System {
         Ok(quiet.then_some(end))
     }
 
+    /// The tree has been dropped. Not before: who looks for it in between would open it again.
     pub fn forget_tree(&self, index: IndexId) {
         let mut trees = self.trees.write();
         if let Some(tree) = trees.remove(&index) {

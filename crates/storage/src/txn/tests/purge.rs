@@ -188,3 +188,33 @@ fn a_long_value_that_could_not_be_read_is_freed_later() {
     purge_all(&engine);
     assert_eq!((engine.stats().history_length, engine.index_size(t).unwrap().pages_used), (0, before));
 }
+
+/// Reports look at indexes that nobody keeps from being dropped.
+#[test]
+fn a_dropped_index_is_not_found_again_by_who_looked_while_it_went() {
+    let (engine, _) = engine();
+    let system = engine.system();
+    let looked_at = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            loop {
+                match looked_at.load(std::sync::atomic::Ordering::SeqCst) {
+                    u32::MAX => return,
+                    index => drop(system.tree(IndexId(index))),
+                }
+            }
+        });
+        for _ in 0..300 {
+            let index = new_index(&engine);
+            looked_at.store(index.0, std::sync::atomic::Ordering::SeqCst);
+            system.drop_tree(index).unwrap();
+            looked_at.store(0, std::sync::atomic::Ordering::SeqCst);
+            std::thread::yield_now();
+            if system.tree(index).is_ok() {
+                looked_at.store(u32::MAX, std::sync::atomic::Ordering::SeqCst);
+                panic!("{index} is there again");
+            }
+        }
+        looked_at.store(u32::MAX, std::sync::atomic::Ordering::SeqCst);
+    });
+}

@@ -4,7 +4,7 @@
 //! 0 magic u64 · 8 count u32 · 12 crc32c u32 of the header with this field zero · 16 {page_id u64, page crc u32, 0 u32}*64 · 4096 pages
 //! ```
 
-use crate::disk::{Disk, DiskFile, PageFiles};
+use crate::disk::{Disk, DiskFile, PageFiles, SEGMENT_PAGES};
 use crate::error::Result;
 use crate::ids::{Lsn, PageId};
 use crate::page::{PAGE_SIZE, header};
@@ -99,7 +99,8 @@ fn announced(file: &dyn DiskFile) -> Result<Vec<(PageId, u32)>> {
     Ok((0..count).map(|i| 16 + i * 16).map(|at| (PageId(header::get_u64(&head, at)), header::get_u32(&head, at + 8))).collect())
 }
 
-/// Writes every whole copy over a page that is not whole in place. Done before redo.
+/// Writes every whole copy over a page that is not whole in place, or cannot be read there: a power failure may leave the sectors that were being
+/// written so. Done before redo.
 pub(crate) fn restore_torn_pages(disk: &dyn Disk, files: &PageFiles) -> Result<Restored> {
     let mut restored = Restored::default();
     if !disk.exists(NAME)? {
@@ -115,10 +116,12 @@ pub(crate) fn restore_torn_pages(disk: &dyn Disk, files: &PageFiles) -> Result<R
             continue;
         }
         restored.newest = restored.newest.max(header::lsn(&copy));
-        files.read(id, &mut in_place)?;
-        if header::verify(&in_place, id).is_err() {
+        let segment = id.0 / SEGMENT_PAGES;
+        // A file that is missing is no broken page.
+        files.segment(segment, false)?;
+        if files.read(id, &mut in_place).is_err() || header::verify(&in_place, id).is_err() {
             files.write(id, &copy)?;
-            segments.push(id.0 / crate::disk::SEGMENT_PAGES);
+            segments.push(segment);
             restored.pages += 1;
         }
     }

@@ -279,6 +279,26 @@ fn torn_pages_come_back_from_the_doublewrite_file_at_every_write() {
     assert!(restored > 0, "some page was torn in place");
 }
 
+/// A power failure may leave the sectors that were being written unreadable, until they are written again.
+#[test]
+fn a_page_that_cannot_be_read_comes_back_from_the_doublewrite_file() {
+    let options = small_options();
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &options).unwrap();
+    let mut run = Run::new();
+    run.add(&store, 1, 3).unwrap();
+    store.clean(100).unwrap();
+    run.change(&store, 1, 1).unwrap();
+    run.flush(&store).unwrap();
+    store.clean(100).unwrap();
+    drop(store);
+    // Two slots of the control file, the head of the doublewrite file, the first copy, then the page in its place.
+    disk.fail_read_in(Some(5));
+    let (store, found) = Store::open(Arc::new(disk.clone()), &options, &mut |_| {}).unwrap();
+    assert_eq!((found.pages_restored, disk.fail_read_in(None)), (1, false));
+    run.verify(&store);
+}
+
 #[test]
 fn without_doublewrite_torn_pages_are_noticed() {
     let options = Options { doublewrite: false, ..small_options() };

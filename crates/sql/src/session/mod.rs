@@ -798,6 +798,11 @@ impl Session {
         self.state.client.password_expired
     }
 
+    /// Its account has CONNECTION_ADMIN or SUPER: the connection beyond `max_connections` is for such.
+    pub fn administers_connections(&self) -> bool {
+        self.state.administers_connections()
+    }
+
     pub fn client(&self) -> &ClientInfo {
         &self.state.client
     }

@@ -93,8 +93,6 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer, room: Room) -
     {
         return fail(&mut wire, capabilities, e).await;
     }
-    wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
-    wire.write_timeout = session.net_write_timeout();
     if let Err(e) = session.run_init_connect().await {
         return fail(&mut wire, capabilities, e).await;
     }

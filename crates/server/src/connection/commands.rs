@@ -66,6 +66,9 @@ pub async fn serve(
     let mut bound: HashMap<u32, Bound> = HashMap::new();
     let mut idle = IdleTimer::new();
     loop {
+        // The command before may have changed them.
+        wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
+        wire.write_timeout = session.net_write_timeout();
         let Some(packet) = next_packet(wire, session, &mut idle, capabilities).await? else { return Ok(()) };
         let Some(command) = parse_command(&packet) else {
             refuse(wire, capabilities, &errors::malformed_packet()).await?;
@@ -79,8 +82,6 @@ pub async fn serve(
             Command::Query(sql) => {
                 let mut sink = PacketSink::new(wire, capabilities, false).reporting(session);
                 session.execute(sql, &mut sink).await?;
-                drop(sink);
-                wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
                 Ok(())
             }
             Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,

@@ -834,7 +834,7 @@ impl Session {
     }
 
     pub fn net_write_timeout(&self) -> Duration {
-        Duration::from_secs(self.state.variables.u64("net_write_timeout"))
+        self.state.config.net_write_timeout
     }
 
     /// Between two progress reports to a client that takes them (`progress_report_time`); zero: none are wanted.

@@ -228,10 +228,10 @@ fn spawn(server: &Arc<Server>, wire: Wire, peer: Peer) {
     let server = server.clone();
     let connected = server.connected.fetch_add(1, Ordering::AcqRel) + 1;
     server.instance.count(StatusCounter::Connections, 1);
-    let too_many = connected > server.instance.global_u64("max_connections").max(1);
+    let room = connection::Room::of(connected, server.instance.global_u64("max_connections").max(1));
     tokio::spawn(async move {
         let counted = Counted(server.clone());
-        connection::run(&server, wire, peer, too_many).await;
+        connection::run(&server, wire, peer, room).await;
         drop(counted);
     });
 }

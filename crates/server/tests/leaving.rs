@@ -1,11 +1,11 @@
-//! Clients that leave while their statement runs.
+//! Clients that leave, or that read nothing, while their statement runs.
 
 mod common;
 #[path = "common/raw.rs"]
 mod raw;
 
 use std::net::Shutdown;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::Server;
 use raw::Raw;
@@ -51,4 +51,38 @@ fn a_query_ends_with_its_client_and_a_change_is_finished() {
     writer.query("INSERT INTO d.t VALUES (2, SLEEP(3))");
     drop(writer);
     wait_for(&mut other, "SELECT COUNT(*) FROM d.t WHERE a = 2 AND b = 0", "1");
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_not_waited_for_once_it_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("data"), &[]);
+    let mut other = Raw::connect(&server, 0, "libmysql");
+    other.ok("CREATE DATABASE d");
+    // More than the system keeps of what is sent.
+    other.ok("CREATE TABLE d.big (a LONGTEXT)");
+    other.ok("INSERT INTO d.big VALUES (REPEAT('x', 2000000))");
+    for _ in 0..5 {
+        other.ok("INSERT INTO d.big SELECT a FROM d.big");
+    }
+    let connections = |c: &Raw| format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {}", c.id);
+    let long = Duration::from_secs(40);
+
+    // For 60 seconds (net_write_timeout), with its locks, unless somebody ends it.
+    let mut killed = Raw::connect(&server, 0, "libmysql");
+    killed.ok("BEGIN");
+    killed.query("SELECT * FROM d.big FOR UPDATE");
+    std::thread::sleep(Duration::from_secs(1));
+    let began = Instant::now();
+    other.ok(&format!("KILL {}", killed.id));
+    wait_for(&mut other, &connections(&killed), "0");
+    assert!(began.elapsed() < long);
+
+    // Or unless it has said how long.
+    let mut hasty = Raw::connect(&server, 0, "libmysql");
+    hasty.ok("SET net_write_timeout = 1");
+    let began = Instant::now();
+    hasty.query("SELECT * FROM d.big");
+    wait_for(&mut other, &connections(&hasty), "0");
+    assert!(began.elapsed() < long);
 }

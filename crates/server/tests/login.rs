@@ -34,3 +34,25 @@ fn who_does_not_know_the_password_is_not_told_that_the_account_is_locked() {
     assert_eq!(refused(&server, "locked", &[7; 20]), 1045);
     assert_eq!(refused(&server, "nobody", &[7; 32]), 1045);
 }
+
+/// As in MySQL 8.0.12: whoever can end others is let in when nobody else is.
+#[test]
+fn one_connection_more_is_for_who_administers_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("data"), &["--max-connections=1"]);
+    let login = |user: &str| Raw::login(&server, user, 0, "libmysql").map_err(|error| u16::from_le_bytes([error[1], error[2]]));
+    let mut first = Raw::connect(&server, 0, "libmysql");
+    assert!(first.id > 0);
+    first.ok("CREATE USER u");
+    // Those that are refused leave in their own time.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut second = loop {
+        assert_eq!(login("u").err(), Some(1040));
+        match login("root") {
+            Ok(root) => break root,
+            Err(code) => assert!(code == 1040 && std::time::Instant::now() < until, "{code}"),
+        }
+    };
+    assert_eq!(login("root").err(), Some(1040));
+    second.ok("DO 1");
+}

@@ -7,12 +7,12 @@ use highkey_protocol::{
     AuthPlugin, CachingSha2Digest, CapabilityFlags, ClientHello, Greeting, NONCE_LENGTH, SERVER_CAPABILITIES, auth_more_data,
     auth_switch_request, caching_sha2_digest, caching_sha2_fast_check, is_ssl_request, native, parse_client_hello, xor_with_nonce,
 };
-use highkey_sql::{Account, ClientFlags, ClientInfo, Session, verify_caching_sha2};
+use highkey_sql::{Account, ClientFlags, ClientInfo, Session, StatusCounter, verify_caching_sha2};
 use highkey_types::{Collation, MySqlError, errors};
 use parking_lot::Mutex;
 use rand::Rng;
 
-use super::{Peer, Wire, packet_error, plain_ok, refuse};
+use super::{Peer, Room, Wire, packet_error, plain_ok, refuse};
 use crate::listen::Server;
 
 const FAST_OK: &[u8] = &[3];
@@ -38,7 +38,7 @@ impl DigestCache {
 
 /// Takes a fresh connection to a session that is ready for commands. The capabilities are those that both sides have; CLIENT_PROGRESS_OBSOLETE
 /// is among them exactly if the client takes progress reports.
-pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result<(Wire, Session, CapabilityFlags)> {
+pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer, room: Room) -> io::Result<(Wire, Session, CapabilityFlags)> {
     let connection_id = server.instance.next_connection_id();
     let nonce = new_nonce();
     let mut offered = SERVER_CAPABILITIES;
@@ -82,6 +82,10 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
         Err(e) => return fail(&mut wire, capabilities, e).await,
     };
     let mut session = Session::new(server.instance.clone(), client);
+    if room == Room::Kept && !session.administers_connections() {
+        server.instance.count(StatusCounter::ConnectionErrorsMaxConnections, 1);
+        return fail(&mut wire, capabilities, errors::con_count_error()).await;
+    }
     session.process().set_attributes(hello.attributes);
     wire.process = Some(session.process().clone());
     if let Some(database) = &hello.database
@@ -89,8 +93,6 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
     {
         return fail(&mut wire, capabilities, e).await;
     }
-    wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
-    wire.write_timeout = session.net_write_timeout();
     if let Err(e) = session.run_init_connect().await {
         return fail(&mut wire, capabilities, e).await;
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use futures::FutureExt;
 use highkey_protocol::{
-    CapabilityFlags, Command, ParameterType, StatusFlags, encode_column, encode_eof, encode_error, encode_prepare_ok,
+    CapabilityFlags, Command, OkInfo, ParameterType, StatusFlags, encode_column, encode_eof, encode_error, encode_ok_eof, encode_prepare_ok,
     execute_statement_id, parse_change_user, parse_command, parse_execute,
 };
 use highkey_sql::{Column, Session, StatusCounter};
@@ -66,6 +66,9 @@ pub async fn serve(
     let mut bound: HashMap<u32, Bound> = HashMap::new();
     let mut idle = IdleTimer::new();
     loop {
+        // The command before may have changed them.
+        wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
+        wire.write_timeout = session.net_write_timeout();
         let Some(packet) = next_packet(wire, session, &mut idle, capabilities).await? else { return Ok(()) };
         let Some(command) = parse_command(&packet) else {
             refuse(wire, capabilities, &errors::malformed_packet()).await?;
@@ -79,8 +82,6 @@ pub async fn serve(
             Command::Query(sql) => {
                 let mut sink = PacketSink::new(wire, capabilities, false).reporting(session);
                 session.execute(sql, &mut sink).await?;
-                drop(sink);
-                wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
                 Ok(())
             }
             Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,
@@ -120,7 +121,8 @@ pub async fn serve(
                 let table = request.split(|&b| b == 0).next().unwrap_or_default();
                 match session.field_list(&String::from_utf8_lossy(table)).await {
                     Ok(columns) => {
-                        put_columns(wire, &columns, Some(status(session)));
+                        put_columns(wire, &columns, None);
+                        put_end(wire, capabilities, status(session));
                         Ok(())
                     }
                     Err(e) => Err(e),
@@ -138,7 +140,7 @@ pub async fn serve(
             Command::SetOption(option) => match option {
                 0 | 1 => {
                     session.set_multi_statements(option == 0);
-                    put_eof(wire, capabilities, status(session));
+                    put_end(wire, capabilities, status(session));
                     Ok(())
                 }
                 _ => Err(errors::unknown_com_error()),
@@ -163,7 +165,7 @@ pub async fn serve(
                 Ok(())
             }
             Command::Debug => {
-                put_eof(wire, capabilities, status(session));
+                put_end(wire, capabilities, status(session));
                 Ok(())
             }
             Command::ChangeUser(request) => {
@@ -254,10 +256,12 @@ fn status(session: &Session) -> StatusFlags {
     StatusFlags::from_bits_retain(session.status_flags().0)
 }
 
-fn put_eof(wire: &mut Wire, capabilities: CapabilityFlags, status: StatusFlags) {
-    if !capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
-        wire.writer.packet(|out| encode_eof(out, status, 0));
-    }
+/// The end of an answer, be there anything before it or not: one that takes no EOF gets an OK in its place.
+fn put_end(wire: &mut Wire, capabilities: CapabilityFlags, status: StatusFlags) {
+    wire.writer.packet(|out| match capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
+        true => encode_ok_eof(out, &OkInfo { affected_rows: 0, last_insert_id: 0, status, warnings: 0, info: "" }),
+        false => encode_eof(out, status, 0),
+    });
 }
 
 fn put_columns(wire: &mut Wire, columns: &[Column], end: Option<StatusFlags>) {

@@ -54,15 +54,36 @@ impl Peer {
     }
 }
 
+/// Whether there is room for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// For everybody.
+    Free,
+    /// `max_connections` are there: one more may come, of an account that can end others.
+    Kept,
+    None,
+}
+
+impl Room {
+    /// For the last of `connected`.
+    pub fn of(connected: u64, max_connections: u64) -> Room {
+        match connected.saturating_sub(max_connections) {
+            0 => Room::Free,
+            1 => Room::Kept,
+            _ => Room::None,
+        }
+    }
+}
+
 /// Serves one connection to its end.
-pub async fn run(server: &Server, mut wire: Wire, peer: Peer, too_many: bool) {
-    if too_many {
+pub async fn run(server: &Server, mut wire: Wire, peer: Peer, room: Room) {
+    if room == Room::None {
         server.instance.count(StatusCounter::ConnectionErrorsMaxConnections, 1);
         let _ = refuse(&mut wire, CapabilityFlags::empty(), &errors::con_count_error()).await;
         return;
     }
     // Boxed, here and below: the compiler cannot show otherwise that these long futures are Send.
-    let connected = tokio::time::timeout(connect_timeout(server), authenticate::connect(server, wire, &peer).boxed()).await;
+    let connected = tokio::time::timeout(connect_timeout(server), authenticate::connect(server, wire, &peer, room).boxed()).await;
     let (mut wire, mut session, capabilities) = match connected {
         Ok(Ok(connected)) => connected,
         Ok(Err(e)) => {

@@ -66,6 +66,7 @@ pub struct Wire {
     instance: Arc<Instance>,
     pub reader: PacketReader,
     pub writer: PacketWriter,
+    /// How long a client may take nothing of what is sent (`net_write_timeout`).
     pub write_timeout: Duration,
     /// Who counts the bytes, once there is a session.
     pub process: Option<Arc<ProcessEntry>>,
@@ -120,7 +121,7 @@ impl Wire {
         Ok(reply)
     }
 
-    /// Sends what was written.
+    /// Sends what was written, however long it takes as long as the client takes some of it. One that has been killed is not waited for.
     pub async fn flush(&mut self) -> io::Result<()> {
         if self.writer.is_empty() {
             return Ok(());
@@ -128,12 +129,23 @@ impl Wire {
         let bytes = self.writer.bytes();
         let send = async {
             let mut stream = self.stream.lock().await;
-            stream.write_all(bytes).await?;
-            stream.flush().await
+            let mut left = bytes;
+            while !left.is_empty() {
+                match within(self.write_timeout, stream.write(left)).await? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    sent => left = &left[sent..],
+                }
+            }
+            within(self.write_timeout, stream.flush()).await
         };
-        match tokio::time::timeout(self.write_timeout, send).await {
-            Ok(sent) => sent?,
-            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        match &self.process {
+            None => send.await?,
+            Some(process) => tokio::select! {
+                biased;
+                // What can be sent at once is: the error by which the client learns of the KILL.
+                sent = send => sent?,
+                () = process.connection_killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            },
         }
         self.count(StatusCounter::BytesSent, bytes.len() as u64);
         self.writer.clear();
@@ -169,6 +181,11 @@ impl Wire {
     pub fn stream(&self) -> Arc<Mutex<Box<dyn Stream>>> {
         self.stream.clone()
     }
+}
+
+/// What comes of a part of a write, for which a client may take so long.
+async fn within<T>(patience: Duration, part: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(patience, part).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// A stream of which some bytes have been read already.

@@ -9,7 +9,7 @@ use crate::common::Server;
 /// LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRS, DEPRECATE_EOF.
 const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 19 | 1 << 20 | 1 << 24;
 
-/// A connection of root's.
+/// A connection.
 pub struct Raw {
     pub stream: TcpStream,
     /// Of the next packet from the server.
@@ -21,10 +21,18 @@ pub struct Raw {
 impl Raw {
     /// `capabilities`: those in which it differs from the others. `library` is what the client says it is.
     pub fn connect(server: &Server, capabilities: u32, library: &str) -> Raw {
+        Raw::login(server, "root", capabilities, library).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// As an account without a password; the error packet if it is not let in.
+    pub fn login(server: &Server, user: &str, capabilities: u32, library: &str) -> Result<Raw, Vec<u8>> {
         let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut raw = Raw { stream, sequence: 0, id: 0 };
         let greeting = raw.read();
+        if greeting[0] == 0xFF {
+            return Err(greeting);
+        }
         // Protocol version, the server's up to a NUL, then the id.
         let id = greeting.iter().position(|&b| b == 0).unwrap() + 1;
         raw.id = u32::from_le_bytes(greeting[id..id + 4].try_into().unwrap());
@@ -32,13 +40,20 @@ impl Raw {
         hello.extend_from_slice(&(1u32 << 24).to_le_bytes());
         hello.push(45);
         hello.extend_from_slice(&[0; 23]);
-        hello.extend_from_slice(b"root\0\0caching_sha2_password\0");
+        hello.extend_from_slice(user.as_bytes());
+        hello.extend_from_slice(b"\0\0caching_sha2_password\0");
         let attribute = [&[12], &b"_client_name"[..], &[library.len() as u8], library.as_bytes()].concat();
         hello.push(attribute.len() as u8);
         hello.extend_from_slice(&attribute);
         raw.send(1, &hello);
-        while raw.read()[0] != 0 {}
-        raw
+        loop {
+            let answer = raw.read();
+            match answer[0] {
+                0 => return Ok(raw),
+                0xFF => return Err(answer),
+                _ => {}
+            }
+        }
     }
 
     pub fn send(&mut self, sequence: u8, payload: &[u8]) {

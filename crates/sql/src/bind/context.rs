@@ -119,9 +119,9 @@ pub trait BindContext {
     fn access(&self) -> Option<&Access> {
         None
     }
-    /// The statement is EXPLAIN, which tells what is in views.
-    fn explains(&self) -> bool {
-        false
+    /// What the one may do who asks by EXPLAIN, which tells what is in views. `None`: everything, or the statement is none.
+    fn explainer(&self) -> Option<&Access> {
+        None
     }
     /// What an account may do; `None`: everything.
     fn access_of(&self, _user: &str, _host: &str) -> Option<Arc<Access>> {

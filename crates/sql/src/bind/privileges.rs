@@ -22,6 +22,10 @@ pub(super) struct Below {
     pub granted: Privileges,
 }
 
+fn no_explanation() -> MySqlError {
+    MySqlError::with_message(1345, "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table")
+}
+
 impl Binder<'_> {
     fn access(&self) -> Option<&Access> {
         if self.trusted { None } else { self.cx.access() }
@@ -41,10 +45,11 @@ impl Binder<'_> {
 
     /// A table or view in FROM: error 1142, be it there or not, if nothing of it may be read.
     pub fn check_read(&mut self, name: &ObjectName, alias: &str, locks: &[ast::LockClause]) -> Result<()> {
-        let Some(access) = self.access() else { return Ok(()) };
         if name.schema.is_none() && self.ctes.iter().any(|c| same_name(&c.name, &name.name)) {
             return Ok(());
         }
+        self.check_explained_below(name)?;
+        let Some(access) = self.access() else { return Ok(()) };
         let schema = self.schema_named(name)?;
         if self.is_temporary(&schema, &name.name) {
             return Ok(());
@@ -101,14 +106,23 @@ impl Binder<'_> {
         Ok(())
     }
 
+    fn explainer(&self) -> Option<&Access> {
+        if self.trusted { None } else { self.cx.explainer() }
+    }
+
     /// EXPLAIN shows what a view reads to who may see its text: error 1345.
     pub fn check_explained(&self, view: &ViewDef) -> Result<()> {
-        match self.access() {
-            Some(access) if self.cx.explains() && !access.table(&view.schema, &view.name).has(Privileges::SHOW_VIEW) => {
-                Err(MySqlError::with_message(1345, "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table"))
-            }
+        match self.explainer() {
+            Some(access) if !access.table(&view.schema, &view.name).has(Privileges::SHOW_VIEW) => Err(no_explanation()),
             _ => Ok(()),
         }
+    }
+
+    /// And who may read that too, whoever the view works for: error 1345. How many rows there are is told with it.
+    fn check_explained_below(&self, name: &ObjectName) -> Result<()> {
+        let Some(access) = self.explainer().filter(|_| !self.expanding.is_empty()) else { return Ok(()) };
+        let schema = self.schema_named(name)?;
+        if access.any_column(&schema, &name.name).has(Privileges::SELECT) { Ok(()) } else { Err(no_explanation()) }
     }
 
     /// A name that no table of FROM has: error 1143 beside a table of which not all may be read, as for a column that is there.

@@ -51,8 +51,8 @@ impl BindContext for ViewContext<'_> {
         if self.view.invoker { self.cx.access() } else { self.definer.as_deref() }
     }
 
-    fn explains(&self) -> bool {
-        self.cx.explains()
+    fn explainer(&self) -> Option<&Access> {
+        self.cx.explainer()
     }
 }
 

@@ -23,6 +23,8 @@ impl Session {
             // Also 1049.
             database.catalog().table(&schema, &name)?;
         }
+        let kept = database.catalog().find_view(&schema, &name).filter(|_| view.alter).map(|old| with_parts_of(view, old.def()));
+        let view = kept.as_ref().unwrap_or(view);
         for column in &view.columns {
             table_spec::check_length(column)?;
         }
@@ -32,6 +34,10 @@ impl Session {
             Some(user) if !user.current => (Str::from(user.user.as_str()), Str::from(user.host.as_str())),
             _ => (self.state.client.account_user.as_str().into(), self.state.client.account_host.as_str().into()),
         };
+        if kept.is_some() {
+            // Here, of the definer that it gets: another session may have altered it since the statement's privileges were asked for.
+            self.state.check_may_define(view.definer.as_ref())?;
+        }
         let mut algorithm = view.algorithm;
         if algorithm == ViewAlgorithm::Merge && !bound.mergeable {
             self.state.push_warning(error::warning(1354, "View merge algorithm can't be used here for now (assumed undefined algorithm)"));
@@ -48,7 +54,7 @@ impl Session {
             algorithm,
             check: view.check,
             definer,
-            invoker: view.invoker,
+            invoker: view.invoker.unwrap_or(false),
             updatable: bound.updatable,
             charset: self.state.config.charset_client,
             collation: self.state.config.collation_connection,
@@ -78,6 +84,17 @@ impl Session {
             Some(_) => Err(errors::wrong_object(schema, name, "BASE TABLE")),
             None => Ok(()),
         }
+    }
+}
+
+/// ALTER VIEW of a view: what it does not say of the definer, of SQL SECURITY and of the algorithm stays as it was. UNDEFINED says nothing, as in MySQL.
+fn with_parts_of(view: &ast::CreateView, old: &ViewDef) -> ast::CreateView {
+    let definer = || ast::UserName { current: false, user: old.definer.0.to_string(), host: old.definer.1.to_string() };
+    ast::CreateView {
+        algorithm: if view.algorithm == ViewAlgorithm::Undefined { old.algorithm } else { view.algorithm },
+        definer: Some(view.definer.clone().unwrap_or_else(definer)),
+        invoker: Some(view.invoker.unwrap_or(old.invoker)),
+        ..view.clone()
     }
 }
 

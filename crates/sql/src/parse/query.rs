@@ -10,7 +10,17 @@ use super::parser::{Parser, Result, unsupported};
 const MAX_SELECTS: usize = 64;
 /// INTERSECTs and EXCEPTs in a row: each works on what the one before it has left.
 const MAX_SET_OPERATIONS: usize = 64;
+/// Bytes of the name that a column without an alias has from its text, as in MySQL.
+const MAX_NAME_BYTES: usize = 255;
 
+/// As many whole characters of a text as name a column.
+fn named_by(text: &str) -> String {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
 
 impl Parser<'_> {
     /// A query with WITH, ORDER BY, LIMIT, locks and INTO.
@@ -247,11 +257,11 @@ impl Parser<'_> {
         let name = match (&alias, &expr.kind) {
             (Some(alias), _) => alias.clone(),
             (None, ExprKind::Column(column)) => column.column.clone(),
-            (None, ExprKind::Literal(Literal::String { value, .. })) => piece.unwrap_or_else(|| value.to_string()),
+            (None, ExprKind::Literal(Literal::String { value, .. })) => named_by(&piece.unwrap_or_else(|| value.to_string())),
             (None, ExprKind::Literal(Literal::Bool(truth))) => if *truth { "TRUE" } else { "FALSE" }.to_string(),
             (None, ExprKind::Literal(Literal::Null)) => "NULL".to_string(),
-            (None, ExprKind::Literal(_)) => self.sql[expr.span.start..expr.span.end].to_string(),
-            (None, _) => self.sql[start..end].to_string(),
+            (None, ExprKind::Literal(_)) => named_by(&self.sql[expr.span.start..expr.span.end]),
+            (None, _) => named_by(&self.sql[start..end]),
         };
         Ok(SelectItem::Expr { expr, name, aliased })
     }

@@ -54,6 +54,17 @@ fn names_of_result_columns() {
     assert_eq!(names, ["1+1", "b", "x", "@a", "count( * )", "n", "1", "NULL", "TRUE", "z", "((1+1))", "-1"]);
 }
 
+/// As MySQL 8.0.12 does it.
+#[test]
+fn texts_name_columns_up_to_255_bytes() {
+    for (text, bytes) in [(format!("LENGTH('{}')", "x".repeat(300)), 255), (format!("'{}'", "€".repeat(300)), 255), (format!("'{}'", "é".repeat(128)), 254), (format!("'{}'", "y".repeat(255)), 255)] {
+        let Statement::Query(query) = one(&format!("SELECT {text}")) else { panic!() };
+        let QueryBody::Select(select) = query.body else { panic!() };
+        let Some(SelectItem::Expr { name, .. }) = select.items.first() else { panic!() };
+        assert!(name.len() == bytes && text.trim_start_matches('\'').starts_with(name), "{name}");
+    }
+}
+
 #[test]
 fn precedence() {
     let tree = |sql: &str| format!("{:?}", parse_expr(sql).unwrap().kind).replace(char::is_whitespace, "");

@@ -65,7 +65,7 @@ impl Parser<'_> {
             replace,
             algorithm: attributes.algorithm.unwrap_or(ViewAlgorithm::Undefined),
             definer: attributes.definer,
-            invoker: attributes.invoker.unwrap_or(false),
+            invoker: attributes.invoker,
             name,
             columns,
             query,

@@ -51,6 +51,11 @@ impl SessionState {
         if definer.is_none_or(|definer| self.is_own(definer)) { Ok(()) } else { access.check_dynamic("SET_USER_ID") }
     }
 
+    /// As `check_definer`, of the session's account.
+    pub(crate) fn check_may_define(&self, definer: Option<&UserName>) -> Result<(), MySqlError> {
+        self.access().map_or(Ok(()), |access| self.check_definer(access, definer))
+    }
+
     /// What SHOW and DESCRIBE ask for. Lists leave out what may not be seen, and ask for nothing.
     pub(crate) fn check_show(&self, show: &Show) -> Result<(), MySqlError> {
         let Some(access) = self.access() else { return Ok(()) };

@@ -57,19 +57,21 @@ fn specificity(host: &str) -> usize {
     }
 }
 
-/// `localhost` is the Unix socket and the loopback addresses.
+/// `localhost` is the Unix socket and the loopback addresses, which a pattern of addresses matches as 127.0.0.1.
 fn host_matches(pattern: &str, host: &str) -> bool {
     let loopback = |h: &str| matches!(h, "localhost" | "127.0.0.1" | "::1" | "::ffff:127.0.0.1");
     if pattern.eq_ignore_ascii_case(host) || (pattern.eq_ignore_ascii_case("localhost") && loopback(host)) || (pattern == "127.0.0.1" && loopback(host)) {
         return true;
     }
+    let address = if loopback(host) { "127.0.0.1" } else { host };
     if let Some((network, mask)) = pattern.split_once('/') {
         let parse = |t: &str| t.parse::<std::net::Ipv4Addr>().ok().map(u32::from);
-        if let (Some(network), Some(mask), Some(address)) = (parse(network), parse(mask), parse(host)) {
+        if let (Some(network), Some(mask), Some(address)) = (parse(network), parse(mask), parse(address)) {
             return address & mask == network;
         }
     }
-    like(pattern.to_ascii_lowercase().as_bytes(), host.to_ascii_lowercase().as_bytes())
+    let pattern = pattern.to_ascii_lowercase();
+    [host, address].into_iter().any(|text| like(pattern.as_bytes(), text.to_ascii_lowercase().as_bytes()))
 }
 
 /// `%` and `_` without escapes, as host patterns have them.
@@ -251,6 +253,11 @@ mod tests {
         // Every `%` may stand for many things: it is enough to look at one after the other.
         assert!(!host_matches(&"%a".repeat(60), &format!("{}b", "a".repeat(200))));
         assert!(host_matches("10.0.0.0/255.255.255.0", "10.0.0.77"));
+        // Whoever comes over the loopback device has that name, and the address.
+        for pattern in ["127.0.0.%", "127.%", "127.0.0.0/255.255.255.0", "LOCAL%", "%"] {
+            assert!(host_matches(pattern, "localhost") && host_matches(pattern, "127.0.0.1") != (pattern == "LOCAL%"), "{pattern}");
+        }
+        assert!(!host_matches("10.%", "localhost") && !host_matches("127.1.0.0/255.255.0.0", "localhost"));
         assert!(specificity("localhost") < specificity("10.0.0.%") && specificity("10.0.0.%") < specificity("10.%") && specificity("10.%") < specificity("%"));
     }
 }

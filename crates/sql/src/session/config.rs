@@ -46,6 +46,7 @@ pub struct Config {
     pub max_allowed_packet: u64,
     pub wait_timeout: Duration,
     pub interactive_timeout: Duration,
+    pub net_write_timeout: Duration,
     pub cte_max_recursion_depth: u64,
     /// `SET timestamp`: microseconds, `None` is the clock.
     pub timestamp_micros: Option<i64>,
@@ -127,6 +128,7 @@ impl Config {
             max_allowed_packet: values.u64("max_allowed_packet"),
             wait_timeout: Duration::from_secs(values.u64("wait_timeout")),
             interactive_timeout: Duration::from_secs(values.u64("interactive_timeout")),
+            net_write_timeout: Duration::from_secs(values.u64("net_write_timeout")),
             cte_max_recursion_depth: values.u64("cte_max_recursion_depth"),
             timestamp_micros: Some(values.f64("timestamp")).filter(|t| *t > 0.0).map(|t| (t * 1e6) as i64),
             long_query_time: Duration::from_secs_f64(values.f64("long_query_time")),

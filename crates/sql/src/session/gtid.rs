@@ -146,7 +146,8 @@ fn changes(statement: &Statement, commits: bool) -> bool {
         Insert(_) | Update(_) | Delete(_) | LoadData(_) | CreateTable(_) | DropTable(_) => true,
         Binlog(text) => !begins_with_format(text),
         Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
-        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | LockTables(_) => false,
+        LockTables(_) => false,
+        // FLUSH and what is said to a replica too, which are not logged here: they are in other servers' logs, with a GTID.
         _ => commits,
     }
 }

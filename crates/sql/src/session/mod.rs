@@ -798,6 +798,11 @@ impl Session {
         self.state.client.password_expired
     }
 
+    /// Its account has CONNECTION_ADMIN or SUPER: the connection beyond `max_connections` is for such.
+    pub fn administers_connections(&self) -> bool {
+        self.state.administers_connections()
+    }
+
     pub fn client(&self) -> &ClientInfo {
         &self.state.client
     }
@@ -829,7 +834,7 @@ impl Session {
     }
 
     pub fn net_write_timeout(&self) -> Duration {
-        Duration::from_secs(self.state.variables.u64("net_write_timeout"))
+        self.state.config.net_write_timeout
     }
 
     /// Between two progress reports to a client that takes them (`progress_report_time`); zero: none are wanted.

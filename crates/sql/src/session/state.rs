@@ -579,8 +579,8 @@ impl BindContext for SessionState {
         SessionState::access(self)
     }
 
-    fn explains(&self) -> bool {
-        self.explaining
+    fn explainer(&self) -> Option<&Access> {
+        SessionState::access(self).filter(|_| self.explaining)
     }
 
     fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {

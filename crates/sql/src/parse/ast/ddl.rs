@@ -379,8 +379,8 @@ pub struct CreateView {
     pub algorithm: ViewAlgorithm,
     /// DEFINER.
     pub definer: Option<UserName>,
-    /// SQL SECURITY INVOKER.
-    pub invoker: bool,
+    /// SQL SECURITY, if given: INVOKER or DEFINER.
+    pub invoker: Option<bool>,
     /// Name.
     pub name: ObjectName,
     /// The column list, if given.

@@ -566,6 +566,39 @@ async fn definitions_of_temporary_tables_use_a_gtid() {
     assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1-5"));
 }
 
+/// As MySQL 8.0.12 answers: so the output of `mysqlbinlog` can be applied that has them.
+#[tokio::test]
+async fn flushes_use_a_gtid() {
+    let (_server, mut c) = server(&[("gtid_mode", "ON")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("RESET MASTER").await;
+    let next = |n: u64| format!("SET gtid_next = '{OTHER}:{n}'");
+    let flushes = ["FLUSH TABLES", "FLUSH LOCAL TABLES", "FLUSH PRIVILEGES", "FLUSH STATUS", "FLUSH BINARY LOGS", "FLUSH TABLES t WITH READ LOCK", "FLUSH TABLES WITH READ LOCK"];
+    for (number, sql) in (1..).zip(flushes) {
+        c.ok(&next(number)).await;
+        c.ok(sql).await;
+        assert_eq!(c.error("FLUSH TABLES").await.0, 1837, "{sql}");
+        c.ok("SET gtid_next = AUTOMATIC").await;
+        c.ok("UNLOCK TABLES").await;
+    }
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1-7"));
+    // In the middle of a transaction it would commit that.
+    c.ok(&next(8)).await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(c.error("FLUSH TABLES").await.0, 1778);
+    c.ok("COMMIT").await;
+    // What has been executed is left out.
+    c.ok(&next(1)).await;
+    c.ok("FLUSH TABLES WITH READ LOCK").await;
+    c.ok("SET gtid_next = AUTOMATIC").await;
+    c.ok("INSERT INTO t VALUES (2)").await;
+    c.ok(&next(9)).await;
+    c.ok("RESET MASTER").await;
+    c.ok("SET gtid_next = AUTOMATIC").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:9"));
+}
+
 /// A session that wants a GTID which another one has waits for the end of that one's transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gtid_is_one_sessions() {

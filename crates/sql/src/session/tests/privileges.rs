@@ -10,8 +10,9 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 7] = [
+const RECORDED: [(&str, &str); 8] = [
     ("u", include_str!("privileges_u.recorded")),
+    ("v", include_str!("privileges_v.recorded")),
     ("w", include_str!("privileges_w.recorded")),
     ("k", include_str!("privileges_k.recorded")),
     ("m", include_str!("privileges_m.recorded")),

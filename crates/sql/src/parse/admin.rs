@@ -160,71 +160,6 @@ impl Parser<'_> {
         }
     }
 
-    /// The users of CREATE and ALTER USER and what follows them.
-    pub(super) fn user_specs(&mut self) -> Result<(Vec<UserSpec>, UserOptions)> {
-        let users = self.list(|p| {
-            if p.kw("USER") {
-                // ALTER USER USER() IDENTIFIED BY …
-                p.expect_sym("(")?;
-                p.expect_sym(")")?;
-                let name = UserName { current: true, user: String::new(), host: String::new() };
-                return p.user_authentication(name);
-            }
-            let name = p.user_name()?;
-            p.user_authentication(name)
-        })?;
-        let mut options = UserOptions::default();
-        if self.kws(&["DEFAULT", "ROLE"]) {
-            options.default_roles = self.list(Self::role_name)?;
-        }
-        if self.kw("REQUIRE") {
-            while !self.at_end() && !self.is_any_kw(&["WITH", "PASSWORD", "ACCOUNT", "FAILED_LOGIN_ATTEMPTS", "COMMENT", "ATTRIBUTE"]) {
-                match self.word() {
-                    Some(word) => {
-                        options.require.push(word.to_ascii_uppercase());
-                        self.advance();
-                    }
-                    None => {
-                        self.string()?;
-                    }
-                }
-            }
-        }
-        while !self.at_end() {
-            if self.is_kw("DEFAULT") && self.is_kw_at(1, "ROLE") {
-                return self.fail();
-            }
-            if self.kw("ACCOUNT") {
-                options.account_lock = Some(self.any_kw(&["LOCK", "UNLOCK"]).ok_or_else(|| self.error())? == "LOCK");
-            } else if self.is_kw("PASSWORD") && self.is_kw_at(1, "EXPIRE") && !(self.is_kw_at(2, "DEFAULT") || self.is_kw_at(2, "NEVER") || self.is_kw_at(2, "INTERVAL")) {
-                self.advance();
-                self.advance();
-                options.password_expire = true;
-            } else if let Some(word) = self.word() {
-                options.other.push(word.to_ascii_uppercase());
-                self.advance();
-            } else if matches!(self.peek(), Tok::Int(_)) {
-                options.other.push(self.integer()?.to_string());
-            } else {
-                options.other.push(self.string()?);
-            }
-        }
-        Ok((users, options))
-    }
-
-    /// `user DEFAULT ROLE roles` of ALTER USER, which changes nothing else; `None` if that is not what follows.
-    pub(super) fn alter_default_role(&mut self) -> Result<Option<Statement>> {
-        let start = self.position();
-        let user = self.user_name();
-        match user {
-            Ok(user) if self.kws(&["DEFAULT", "ROLE"]) => Ok(Some(Statement::SetDefaultRole { roles: self.role_choice(true)?, users: vec![user] })),
-            _ => {
-                self.rewind(start);
-                Ok(None)
-            }
-        }
-    }
-
     /// Which roles SET ROLE and SET DEFAULT ROLE mean; the latter's are lasting ones.
     pub(super) fn role_choice(&mut self, lasting: bool) -> Result<RoleChoice> {
         if self.kw("NONE") {
@@ -237,38 +172,6 @@ impl Parser<'_> {
             return Ok(RoleChoice::Default);
         }
         Ok(RoleChoice::These(self.list(Self::role_name)?))
-    }
-
-    fn user_authentication(&mut self, name: UserName) -> Result<UserSpec> {
-        let mut spec = UserSpec { name, plugin: None, password: None, hash: None, random_password: false };
-        if !self.kw("IDENTIFIED") {
-            return Ok(spec);
-        }
-        if self.kw("WITH") {
-            spec.plugin = Some(self.name_or_string()?);
-        }
-        if self.kw("BY") {
-            if self.kws(&["RANDOM", "PASSWORD"]) {
-                spec.random_password = true;
-            } else {
-                spec.password = Some(self.string()?);
-            }
-            if self.kw("REPLACE") {
-                self.string()?;
-            }
-            self.kws(&["RETAIN", "CURRENT", "PASSWORD"]);
-        } else if self.kw("AS") {
-            spec.hash = Some(match self.peek().clone() {
-                Tok::Hex(bytes) => {
-                    self.advance();
-                    bytes
-                }
-                _ => self.string()?.into_bytes(),
-            });
-        } else if spec.plugin.is_none() {
-            return self.fail();
-        }
-        Ok(spec)
     }
 
     pub(super) fn grant(&mut self) -> Result<Statement> {

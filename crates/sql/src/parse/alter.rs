@@ -29,15 +29,7 @@ impl Parser<'_> {
             }
             "USER" => {
                 self.advance();
-                let if_exists = self.if_exists();
-                if let Some(statement) = self.alter_default_role()? {
-                    return Ok(statement);
-                }
-                let (users, options) = self.user_specs()?;
-                if !options.default_roles.is_empty() {
-                    return self.fail();
-                }
-                Ok(Statement::AlterUser { if_exists, users, options })
+                self.alter_user()
             }
             "PROCEDURE" | "FUNCTION" => {
                 let kind = if self.is_kw("PROCEDURE") { RoutineKind::Procedure } else { RoutineKind::Function };

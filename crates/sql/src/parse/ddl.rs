@@ -36,9 +36,7 @@ impl Parser<'_> {
             "UNIQUE" | "FULLTEXT" | "SPATIAL" | "INDEX" => self.create_index(),
             "USER" => {
                 self.advance();
-                let if_not_exists = self.if_not_exists();
-                let (users, options) = self.user_specs()?;
-                Ok(Statement::CreateUser { if_not_exists, users, options })
+                self.create_user()
             }
             "PROCEDURE" => self.create_routine(RoutineKind::Procedure, attributes.definer),
             "FUNCTION" => self.create_routine(RoutineKind::Function, attributes.definer),

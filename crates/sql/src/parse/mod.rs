@@ -24,6 +24,7 @@ mod routine;
 mod set;
 mod show;
 mod types;
+mod users;
 mod view;
 mod words;
 mod xa;

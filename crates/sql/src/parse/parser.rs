@@ -51,14 +51,14 @@ pub(super) struct Parser<'a> {
 
 /// Error 1064 for the text from `at` on.
 pub(super) fn syntax_error(sql: &str, from: usize, at: usize) -> MySqlError {
+    let what = "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use";
+    syntax_error_saying(what, sql, from, at)
+}
+
+fn syntax_error_saying(what: &str, sql: &str, from: usize, at: usize) -> MySqlError {
     let near: String = sql[at.min(sql.len())..].chars().take(80).collect();
     let line = sql[from..at.min(sql.len())].matches('\n').count() + 1;
-    MySqlError::with_message(
-        1064,
-        format!(
-            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{near}' at line {line}"
-        ),
-    )
+    MySqlError::with_message(1064, format!("{what} near '{near}' at line {line}"))
 }
 
 /// Error 1235 for something that MySQL has and this server does not.
@@ -184,6 +184,15 @@ impl<'a> Parser<'a> {
         self.tokens[self.at].start
     }
 
+    /// The tokens since a position as they are written, words in upper case.
+    pub fn written_since(&self, position: usize) -> Vec<String> {
+        let text = |token: &Token| {
+            let text = &self.sql[token.start..token.end];
+            if matches!(token.kind, Tok::Word { .. }) { text.to_ascii_uppercase() } else { text.to_owned() }
+        };
+        self.tokens[position..self.at].iter().map(text).collect()
+    }
+
     /// Byte where the previous token ends.
     pub fn previous_end(&self) -> usize {
         if self.at == 0 { self.start() } else { self.tokens[self.at - 1].end }
@@ -196,6 +205,11 @@ impl<'a> Parser<'a> {
     /// Error 1064 at the current token.
     pub fn error(&self) -> MySqlError {
         syntax_error(self.sql, self.from, self.start())
+    }
+
+    /// The same, with another text than the usual one.
+    pub fn error_saying(&self, what: &str) -> MySqlError {
+        syntax_error_saying(what, self.sql, self.from, self.start())
     }
 
     pub fn fail<T>(&self) -> Result<T> {

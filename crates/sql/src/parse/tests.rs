@@ -38,6 +38,51 @@ fn syntax_errors_name_the_place() {
 }
 
 #[test]
+fn options_of_accounts_are_those_that_mysql_has() {
+    for (options, code, end) in [
+        ("IDENTIFIED BY 'x' FOO", 1064, "to use near 'FOO' at line 1"),
+        ("IDENTIFIED BY 'x' REPLACE 'y'", 1064, "near 'REPLACE 'y'' at line 1"),
+        ("IDENTIFIED BY 'x' AS 'y'", 1064, "near 'AS 'y'' at line 1"),
+        ("REQUIRE", 1064, "near '' at line 1"),
+        ("REQUIRE NONE SSL", 1064, "near 'SSL' at line 1"),
+        ("REQUIRE SSL AND X509", 1064, "near 'AND X509' at line 1"),
+        ("REQUIRE CIPHER 'a' AND", 1064, "near '' at line 1"),
+        ("REQUIRE SUBJECT 'a' AND SUBJECT 'b'", 1225, "Option 'SUBJECT' used twice in statement"),
+        ("WITH", 1064, "near '' at line 1"),
+        ("WITH GRANT OPTION", 1064, "near 'GRANT OPTION' at line 1"),
+        ("WITH MAX_QUERIES_PER_HOUR -1", 1064, "near '-1' at line 1"),
+        ("WITH MAX_QUERIES_PER_HOUR '1'", 1064, "near ''1'' at line 1"),
+        ("ACCOUNT LOCK REQUIRE SSL", 1064, "near 'REQUIRE SSL' at line 1"),
+        ("ACCOUNT LOCK, v", 1064, "near ', v' at line 1"),
+        ("ACCOUNT", 1064, "near '' at line 1"),
+        ("PASSWORD", 1064, "near '' at line 1"),
+        ("PASSWORD EXPIRE INTERVAL 3 MONTH", 1064, "near 'MONTH' at line 1"),
+        ("PASSWORD EXPIRE INTERVAL 0 DAY", 1525, "Incorrect DAY value: '0'"),
+        ("PASSWORD EXPIRE INTERVAL 65536 DAY", 1525, "Incorrect DAY value: '65536'"),
+        ("PASSWORD EXPIRE INTERVAL 1.5 DAY", 1064, "Only integers allowed as number here near '1.5 DAY' at line 1"),
+        ("PASSWORD REUSE INTERVAL 5", 1064, "near '' at line 1"),
+        ("REQUIRE NONE DEFAULT ROLE r", 1064, "near 'DEFAULT ROLE r' at line 1"),
+    ] {
+        let e = error(&format!("CREATE USER u {options}"));
+        assert_eq!(e.code, code, "{options}");
+        assert!(e.message.ends_with(end), "{options}: {}", e.message);
+    }
+    for sql in ["ALTER USER USER()", "ALTER USER USER() ACCOUNT UNLOCK", "ALTER USER USER() IDENTIFIED BY '', u ACCOUNT LOCK", "ALTER USER u IDENTIFIED BY 'x' DEFAULT ROLE r"] {
+        assert_eq!(error(sql).code, 1064, "{sql}");
+    }
+    let options = |sql: &str| match one(sql) {
+        Statement::CreateUser { options, .. } => options,
+        _ => panic!("{sql}"),
+    };
+    let expired = ["PASSWORD EXPIRE", "PASSWORD EXPIRE NEVER PASSWORD EXPIRE", "PASSWORD EXPIRE ACCOUNT LOCK PASSWORD EXPIRE NEVER ACCOUNT UNLOCK"]
+        .map(|text| options(&format!("CREATE USER u {text}")).password_expire);
+    assert_eq!(expired, [true, true, false]);
+    let written = options("CREATE USER u require issuer 'I' and Subject 's' with max_user_connections 1.5 MAX_USER_CONNECTIONS 0x10 Comment 'c'");
+    assert_eq!(written.require.join(" "), "ISSUER 'I' AND SUBJECT 's'");
+    assert_eq!(written.other.join(" "), "WITH MAX_USER_CONNECTIONS 1.5 MAX_USER_CONNECTIONS 0x10 COMMENT 'c'");
+}
+
+#[test]
 fn several_statements() {
     let sql = "SELECT 1; SELECT ';' /* ; */ ; ";
     let first = parse(sql, 0, ParseOptions::default()).unwrap();

@@ -64,16 +64,16 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    pub fn add<'k>(&self, writer: TxnId, keys: impl Iterator<Item = &'k [u8]>) {
+    /// The budget is asked once for all the keys.
+    pub fn add<'k>(&self, writer: TxnId, keys: impl Iterator<Item = &'k [u8]> + Clone) {
+        let bytes: usize = keys.clone().map(|key| HEADER + key.len()).sum();
         let mut rows = self.rows.lock();
-        for key in keys {
-            let Some(noted) = rows.as_mut() else { return };
-            if !self.budget.take(HEADER + key.len()) {
-                self.budget.give(noted.len());
-                *rows = None;
-                return;
-            }
-            push(noted, writer, key);
+        let Some(noted) = rows.as_mut() else { return };
+        if self.budget.take(bytes) {
+            keys.for_each(|key| push(noted, writer, key));
+        } else {
+            self.budget.give(noted.len());
+            *rows = None;
         }
     }
 }

@@ -7,7 +7,7 @@ use highkey_storage::{Direction, Isolation, Txn};
 use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::build::{TableBuilder, TreeBuilder, for_each_row, tree_defs};
-use super::online::{CatchUp, NewIndexes, NewTable};
+use super::online::{Meanwhile, NewIndexes, NewTable, others_write};
 use super::table::{drop_trees, make_trees};
 use super::{DdlContext, checks, spec};
 use crate::catalog::keys;
@@ -200,7 +200,7 @@ impl Database {
         def.version = old.def.version + 1;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
-        let change = self.copy_rows(cx, &mut txn, old, &snapshot, &mut def, convert, false)?;
+        let change = self.copy_rows(cx, &mut txn, old, &snapshot, &mut def, convert, MetadataMode::Exclusive)?;
         drop_trees(&mut txn, &old.def)?;
         let next_auto = next_auto_increment(old, &def, plan, &snapshot, &change)?;
         self.forget_temporary_trees(&mut txn, &old.def)?;
@@ -266,29 +266,15 @@ impl Database {
         convert: RowConversion<'_>,
         (locks, meanwhile): (&mut HeldLocks, MetadataMode),
     ) -> Result<Change, MySqlError> {
-        let mut changes = (meanwhile == MetadataMode::Upgradable).then(|| CatchUp::begin(cx, txn, old.own_trees(), snapshot));
-        locks.weaken(meanwhile);
-        let keeps_ids = changes.is_some() && [&old.def, &*def].iter().all(|def| def.indexes[0].kind == IndexKind::RowId);
-        let mut change = self.copy_rows(cx, txn, old, snapshot, def, &mut *convert, keeps_ids)?;
+        let others = Meanwhile::begin(cx, txn, old.own_trees(), snapshot, (locks, meanwhile));
+        let change = self.copy_rows(cx, txn, old, snapshot, def, &mut *convert, meanwhile)?;
         let defs = tree_defs(def);
-        let mut target = NewTable::new(old, def, &defs, convert)?;
-        if let Some(changes) = &mut changes {
-            changes.follow(cx, txn, &mut target)?;
-        }
-        locks.strengthen(cx, meanwhile).await?;
-        if let Some(changes) = &mut changes {
-            changes.round(cx, txn, &mut target)?;
-            // Others have counted their rows, and taken numbers.
-            change.auto_max = None;
-        }
-        if keeps_ids {
-            change.next_row_id = None;
-        }
+        others.end(cx, txn, &mut NewTable::new(old, def, &defs, convert)?).await?;
         drop_trees(txn, &old.def)?;
         Ok(change)
     }
 
-    /// New trees for everything, filled with the converted rows. `keeps_ids`: rows keep their hidden numbers.
+    /// New trees for everything, filled with the converted rows, while the table's lock is of this mode.
     #[allow(clippy::too_many_arguments)]
     fn copy_rows(
         &self,
@@ -298,10 +284,13 @@ impl Database {
         snapshot: &Snapshot,
         def: &mut TableDef,
         convert: RowConversion<'_>,
-        keeps_ids: bool,
+        meanwhile: MetadataMode,
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
         let defs = tree_defs(def);
+        let shared = others_write(meanwhile);
+        // Rows that others change meanwhile are found again by their hidden numbers.
+        let keeps_ids = shared && [&old.def, &*def].iter().all(|def| def.indexes[0].kind == IndexKind::RowId);
         let mut builder = TableBuilder::new(&old.engine, def, &defs, cx)?;
         for_each_row(old, snapshot, cx, |batch, row| {
             if keeps_ids {
@@ -313,8 +302,9 @@ impl Database {
         let change = Change {
             rows: builder.rows(),
             new_trees: true,
-            next_row_id: Some(builder.next_row_id),
-            auto_max: Some(builder.auto_max()),
+            next_row_id: (!keeps_ids).then_some(builder.next_row_id),
+            // Others who write count their rows, and take numbers.
+            auto_max: (!shared).then(|| builder.auto_max()),
         };
         builder.finish(txn, cx)?;
         Ok(change)
@@ -340,22 +330,13 @@ impl Database {
         }
         let new_trees = made.iter().any(|made| !made.is_empty());
         if new_trees {
-            let watching = meanwhile == MetadataMode::Upgradable;
-            let mut changes = watching.then(|| CatchUp::begin(cx, txn, tables, snapshot));
-            locks.weaken(meanwhile);
+            let others = Meanwhile::begin(cx, txn, tables, snapshot, (locks, meanwhile));
             for ((table, new), made) in tables.iter().zip(&defs).zip(&made) {
                 let mut builder = TreeBuilder::new(&old.engine, new, made.clone(), cx);
                 builder.add_table(table, snapshot, cx)?;
                 builder.finish(txn, cx)?;
             }
-            let mut target = NewIndexes::new(&defs, &made);
-            if let Some(changes) = &mut changes {
-                changes.follow(cx, txn, &mut target)?;
-            }
-            locks.strengthen(cx, meanwhile).await?;
-            if let Some(changes) = &mut changes {
-                changes.round(cx, txn, &mut target)?;
-            }
+            others.end(cx, txn, &mut NewIndexes::new(&defs, &made)).await?;
         }
         for (table, new) in tables.iter().zip(&defs) {
             for index in table.def.indexes.iter().filter(|index| !new.indexes.iter().any(|kept| kept.id == index.id)) {

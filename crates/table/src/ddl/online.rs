@@ -12,9 +12,10 @@ use super::build::invalid_null;
 use crate::def::{IndexKind, TableDef};
 use crate::error;
 use crate::index::{IndexCodec, clustered_key};
+use crate::metadata_lock::MetadataMode;
 use crate::partition::Chooser;
 use crate::table::{Table, duplicate_entry};
-use crate::transaction::Snapshot;
+use crate::transaction::{HeldLocks, Snapshot};
 
 /// Bytes of notes that are few enough to be dealt with while nobody else uses the table.
 const FEW: usize = 64 << 10;
@@ -56,8 +57,43 @@ pub(super) trait Target {
     fn name(&self) -> Str;
 }
 
+/// New trees are made of tables that others may use meanwhile, as far as a lock of `mode` lets them.
+pub(super) struct Meanwhile<'a> {
+    locks: &'a mut HeldLocks,
+    mode: MetadataMode,
+    /// What they change, where they may.
+    changes: Option<CatchUp>,
+}
+
+impl<'a> Meanwhile<'a> {
+    /// Others may use these tables, which have their own trees, from now on: `locks` were exclusive since before the snapshot.
+    pub(super) fn begin(cx: &DdlContext, txn: &Txn, tables: &[Arc<Table>], seen: &Snapshot, (locks, mode): (&'a mut HeldLocks, MetadataMode)) -> Meanwhile<'a> {
+        let changes = others_write(mode).then(|| CatchUp::begin(cx, txn, tables, seen));
+        locks.weaken(mode);
+        Meanwhile { locks, mode, changes }
+    }
+
+    /// The new trees show what the snapshot did: they catch up with what others have changed since, and nobody else uses the tables from then on.
+    /// Errors: 1062, 1205, 1213, 1317, 1799 and the target's.
+    pub(super) async fn end(mut self, cx: &DdlContext, txn: &mut Txn, target: &mut (impl Target + Send)) -> Result<(), MySqlError> {
+        if let Some(changes) = &mut self.changes {
+            changes.follow(cx, txn, target)?;
+        }
+        self.locks.strengthen(cx, self.mode).await?;
+        match &mut self.changes {
+            Some(changes) => changes.round(cx, txn, target),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a lock of this mode lets others write.
+pub(super) fn others_write(mode: MetadataMode) -> bool {
+    mode == MetadataMode::Upgradable
+}
+
 /// How far new trees have come with what others change.
-pub(super) struct CatchUp {
+struct CatchUp {
     tables: Vec<(Arc<Table>, Watch)>,
     /// What the new trees show.
     seen: Snapshot,
@@ -66,7 +102,7 @@ pub(super) struct CatchUp {
 impl CatchUp {
     /// From now on others' changes of these tables, which have their own trees, are noted. Nobody has changed anything since the snapshot, and nobody can while
     /// this is called.
-    pub(super) fn begin(cx: &DdlContext, txn: &Txn, tables: &[Arc<Table>], seen: &Snapshot) -> CatchUp {
+    fn begin(cx: &DdlContext, txn: &Txn, tables: &[Arc<Table>], seen: &Snapshot) -> CatchUp {
         let budget = WatchBudget::new(cx.online_log);
         let watched = |table: &Arc<Table>| (table.clone(), txn.watch(table.clustered().id, &budget));
         CatchUp { tables: tables.iter().map(watched).collect(), seen: seen.clone() }
@@ -79,7 +115,7 @@ impl CatchUp {
     }
 
     /// Enters what has changed until little is left, or others are as fast. Errors: 1062, 1317, 1799 and the target's.
-    pub(super) fn follow(&mut self, cx: &DdlContext, txn: &mut Txn, target: &mut dyn Target) -> Result<(), MySqlError> {
+    fn follow(&mut self, cx: &DdlContext, txn: &mut Txn, target: &mut dyn Target) -> Result<(), MySqlError> {
         let mut vain = 0;
         while vain < VAIN_ROUNDS {
             let waiting = self.waiting(target)?;
@@ -93,7 +129,7 @@ impl CatchUp {
     }
 
     /// Enters what has changed: everything, if nobody uses the table. Errors: 1062, 1317, 1799 and the target's.
-    pub(super) fn round(&mut self, cx: &DdlContext, txn: &mut Txn, target: &mut dyn Target) -> Result<(), MySqlError> {
+    fn round(&mut self, cx: &DdlContext, txn: &mut Txn, target: &mut dyn Target) -> Result<(), MySqlError> {
         // The snapshot comes before the notes: see `Watch`.
         let now = Snapshot { inner: txn.fresh_snapshot(), epoch: self.seen.epoch };
         let changed: Option<Vec<ChangedKeys>> = self.tables.iter().map(|(_, watch)| watch.changed(&now.inner)).collect();

@@ -93,9 +93,9 @@ pub struct UserOptions {
     pub password_expire: bool,
     /// DEFAULT ROLE of CREATE USER.
     pub default_roles: Vec<UserName>,
-    /// REQUIRE: words in upper case (NONE, SSL, X509 …).
+    /// What follows REQUIRE, as it is written, words in upper case (NONE, SSL, X509 …).
     pub require: Vec<String>,
-    /// Everything else, as upper-case words: kept for a note.
+    /// Everything else that is an option, written the same way: kept for a note.
     pub other: Vec<String>,
 }
 

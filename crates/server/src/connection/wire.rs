@@ -185,7 +185,12 @@ impl Wire {
 
 /// What comes of a part of a write, for which a client may take so long.
 async fn within<T>(patience: Duration, part: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(patience, part).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    let mut part = std::pin::pin!(part);
+    match futures::poll!(part.as_mut()) {
+        // Nearly always: no timer is made.
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::time::timeout(patience, part).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+    }
 }
 
 /// A stream of which some bytes have been read already.

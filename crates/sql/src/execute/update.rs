@@ -468,8 +468,16 @@ impl Session {
             }
             key.push(value);
         }
+        let zone = table.is_partitioned().then(|| self.state.config.time_zone.clone());
         let (txn, _) = self.txn_and_state();
-        table.lock_get(txn, 0, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await
+        let found = table.lock_get(txn, 0, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await?;
+        // EXCHANGE PARTITION … WITHOUT VALIDATION may have put a row with the key of another one into another partition: the one is not taken for the other.
+        if let Some(zone) = zone
+            && !found.as_ref().is_some_and(|row| target.session_row(&row.values(), &zone) == *values)
+        {
+            table.check_placed(txn, &key)?;
+        }
+        Ok(found)
     }
 }
 

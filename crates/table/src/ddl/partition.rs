@@ -10,7 +10,7 @@ use super::table::{new_trees, next_definition, refuse_system_schema};
 use super::{DdlContext, TableName, spec};
 use crate::catalog::keys;
 use crate::database::Database;
-use crate::def::{IndexDef, TableDef};
+use crate::def::{IndexDef, IndexKind, TableDef};
 use crate::error;
 use crate::partition::Partitioning;
 use crate::table::Table;
@@ -144,13 +144,16 @@ impl Database {
             })?;
         }
         let (mut def, mut other_def) = (next_definition(&old.def), next_definition(&other.def));
+        // What either has given out is not given again to rows beside those that came.
+        let mut next_row_id = old.state.row_ids.counter().next().max(other.state.row_ids.counter().next());
+        let next_auto = old.state.auto_increment.counter().next().max(other.state.auto_increment.counter().next());
+        if other.def.indexes[0].kind == IndexKind::RowId {
+            next_row_id = self.number_anew(cx, &mut txn, &other, &mut other_def, next_row_id)?;
+        }
         for partition in def.partitioning.iter_mut().flat_map(|partitioning| &mut partitioning.partitions[at..=at]) {
             let trees = other_def.indexes.iter_mut().zip(&mut partition.trees);
             trees.for_each(|(index, tree)| std::mem::swap(&mut index.id, tree));
         }
-        // What either has given out is not given again to rows beside those that came.
-        let next_row_id = old.state.row_ids.counter().next().max(other.state.row_ids.counter().next());
-        let next_auto = old.state.auto_increment.counter().next().max(other.state.auto_increment.counter().next());
         for def in [&def, &other_def] {
             self.write_counter(&mut txn, keys::row_id(def.id), next_row_id)?;
             self.write_counter(&mut txn, keys::auto_increment(def.id), next_auto)?;
@@ -170,6 +173,22 @@ impl Database {
             }
         });
         Ok(())
+    }
+
+    /// Copies a table's rows into new trees, which `def` gets, with hidden row ids from `first` on: rows of other partitions may have those that they had (P1).
+    /// Gives the next one.
+    fn number_anew(&self, cx: &DdlContext, txn: &mut Txn, table: &Arc<Table>, def: &mut TableDef, first: u64) -> Result<u64, MySqlError> {
+        let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
+        let trees = new_trees(txn, &table.def.name, def.indexes.len())?;
+        def.indexes.iter_mut().zip(trees).for_each(|(index, tree)| index.id = tree);
+        let defs = tree_defs(def);
+        let mut builder = TableBuilder::new(&table.engine, def, &defs, cx)?;
+        builder.next_row_id = first;
+        for_each_row(table, &snapshot, cx, |batch, row| builder.add_row(&batch.values(row)))?;
+        let next = builder.next_row_id;
+        builder.finish(txn, cx)?;
+        super::drop_trees(txn, &table.def)?;
+        Ok(next)
     }
 }
 

@@ -120,6 +120,29 @@ impl Table {
         Ok(parts.tables[at].clone())
     }
 
+    /// That no partition but the one where it belongs has a row with this primary key. Errors 1748 and 1863 as `part_to_change`.
+    pub fn check_placed(&self, txn: &mut Transaction, key: &[Value]) -> Result<(), MySqlError> {
+        let Some(parts) = &self.parts else { return Ok(()) };
+        let mut wanted = Vec::new();
+        self.indexes[0].encode_prefix(key, &mut wanted);
+        let home = parts.with_key(self, 0, key);
+        let mut data = Vec::new();
+        for &at in parts.selected.iter() {
+            let part = &parts.tables[at];
+            if home.iter().any(|home| Arc::ptr_eq(home, part))
+                || !txn.inner().get_latest(part.clustered().id, &wanted, &mut data).map_err(|e| self.failed(e))?
+            {
+                continue;
+            }
+            let right = parts.chooser.partition_of(&self.layout.values(&data))?;
+            if parts.named && !parts.is_selected(right) {
+                return Err(error::row_outside_partitions());
+            }
+            return Err(highkey_types::errors::row_in_wrong_partition(&format!("{at}. Correct is {right}")));
+        }
+        Ok(())
+    }
+
     /// As `Table::lock_found`: the clustered key alone does not say which partition the row is in.
     pub(crate) async fn lock_found_in_parts(
         &self,

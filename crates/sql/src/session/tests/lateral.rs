@@ -101,6 +101,43 @@ async fn lateral_in_statements() {
     assert_eq!(c.rows("SELECT id FROM t ORDER BY id").await, table("1|2"));
 }
 
+/// What is evaluated inside sees the session as it is at each row.
+#[tokio::test]
+async fn functions_of_the_session_inside() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET @n = 0").await;
+    assert_eq!(c.rows("SELECT t.id, d.n FROM t, LATERAL (SELECT @n := @n + t.id n) d").await, table("1 1|2 3|3 6"));
+    assert_eq!(c.value("SELECT COUNT(DISTINCT d.r) FROM t, LATERAL (SELECT RAND() r WHERE t.id > 0) d").await, "3");
+    assert_eq!(c.rows("SELECT t.id, d.n FROM t, LATERAL (SELECT LAST_INSERT_ID(LAST_INSERT_ID() + t.id) n) d").await, table("1 1|2 3|3 6"));
+    assert_eq!(c.value("SELECT LAST_INSERT_ID()").await, "6");
+    c.ok("CREATE FUNCTION counted(i INT) RETURNS INT NO SQL RETURN (@n := @n + i)").await;
+    assert_eq!(c.rows("SELECT t.id, d.n FROM t, LATERAL (SELECT counted(t.id) n) d").await, table("1 7|2 9|3 12"));
+    assert_eq!(c.value("SELECT @n").await, "12");
+    c.ok("CREATE FUNCTION most(i INT) RETURNS INT READS SQL DATA RETURN (SELECT MAX(v) FROM s WHERE t_id = i)").await;
+    assert_eq!(c.rows("SELECT t.id, d.n FROM t, LATERAL (SELECT most(t.id) n) d").await, table("1 30|2 5|3 NULL"));
+}
+
+/// What is locked inside is locked before, as a subquery's rows are; the tables around are not.
+#[tokio::test]
+async fn locks_inside() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    for (lock, shared) in [("FOR UPDATE", Some(3572)), ("FOR SHARE", None)] {
+        c.ok("BEGIN").await;
+        let sql = format!("SELECT t.id, d.v FROM t, LATERAL (SELECT v FROM s WHERE s.t_id = t.id {lock}) d ORDER BY 1, 2");
+        assert_eq!(c.rows(&sql).await, table("1 10|1 20|1 30|2 5"), "{lock}");
+        assert_eq!(other.error("SELECT v FROM s WHERE id = 4 FOR UPDATE NOWAIT").await.0, 3572, "{lock}");
+        match shared {
+            Some(code) => assert_eq!(other.error("SELECT v FROM s WHERE id = 4 FOR SHARE NOWAIT").await.0, code, "{lock}"),
+            None => assert_eq!(other.value("SELECT v FROM s WHERE id = 4 FOR SHARE NOWAIT").await, "5", "{lock}"),
+        }
+        assert_eq!(other.value("SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT").await, "2", "{lock}");
+        c.ok("ROLLBACK").await;
+    }
+}
+
 #[tokio::test]
 async fn lateral_and_json_table_are_explained() {
     let server = Server::new();

@@ -98,6 +98,13 @@ async fn misplaced_rows_are_not_changed() {
     assert_eq!(c.error("DELETE FROM t WHERE v = 7").await.0, 1863);
     assert_eq!(c.error("UPDATE t SET v = 9 WHERE v = 8").await.0, 1863);
     assert_eq!(c.error("DELETE FROM t PARTITION (p1)").await.0, 1748);
+    assert_eq!(c.error("DELETE t FROM t JOIN (SELECT 7 AS v) x ON t.v = x.v").await.0, 1863);
+    assert_eq!(c.error("UPDATE t JOIN (SELECT 8 AS v) x ON t.v = x.v SET t.v = 9").await.0, 1863);
+    assert_eq!(c.error("UPDATE t SET v = (SELECT MAX(a) FROM (SELECT 1 AS a) x WHERE a < t.v) WHERE v = 7").await.0, 1863);
+    assert_eq!(c.error("DELETE t FROM t PARTITION (p1) JOIN (SELECT 8 AS v) x ON t.v = x.v").await.0, 1748);
+    c.ok("CREATE TRIGGER b BEFORE DELETE ON t FOR EACH ROW SET @n = 1").await;
+    assert_eq!(c.error("DELETE FROM t WHERE v = 7 ORDER BY id").await.0, 1863);
+    c.ok("DROP TRIGGER b").await;
     assert_eq!(c.error("ALTER TABLE t REBUILD PARTITION p1").await.0, 1863);
     assert_eq!(c.value("SELECT GROUP_CONCAT(v ORDER BY v) FROM t").await, "1,7,8");
     c.ok("ALTER TABLE t TRUNCATE PARTITION p1").await;

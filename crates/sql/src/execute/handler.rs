@@ -150,7 +150,7 @@ impl Session {
         };
         // Index 0 has the rows in their own order.
         let index = order.unwrap_or(0);
-        let fields = bind::handler_fields(def, &read.name);
+        let fields = bind::table_fields(def, &read.name);
         let condition = match &read.condition {
             None => None,
             Some(condition) => Some(evaluable(bind::bind_fields_expr(condition, &fields, true, &self.state)?)?),

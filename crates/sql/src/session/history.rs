@@ -131,10 +131,10 @@ pub struct PastStatement {
 impl PastStatement {
     /// `text` as the process list had it; `whole`: it is the statement's own.
     pub(super) fn new(execution: &Execution<'_>, text: Arc<str>, whole: bool, digest: &str, kind: StatementKind, ended: Instant, locked: u64) -> PastStatement {
+        // Nobody has masked the passwords of a text that is no statement, or only becomes one. What is cut off is asked too: an error's message may repeat it.
+        let hidden = matches!(kind, StatementKind::Error | StatementKind::Text(StatusCounter::ComPrepareSql)) && may_hold_secret(&text);
         let whole = whole && text.len() <= WHOLE_BYTES;
         let text = if text.len() <= WHOLE_BYTES { text } else { Str::from(&text[..text.floor_char_boundary(SHOWN_BYTES)]) };
-        // Nobody has masked the passwords of a text that is no statement, or only becomes one.
-        let hidden = matches!(kind, StatementKind::Error | StatementKind::Text(StatusCounter::ComPrepareSql)) && may_hold_secret(&text);
         let (whole, text) = if hidden { (false, Str::from(digest)) } else { (whole, text) };
         let work = &execution.work;
         let counts = [
@@ -299,6 +299,9 @@ mod tests {
             past.note_error(1064, "near 'SELEC 1'");
             assert_eq!((&*past.text, past.error), ("SELEC 1", Some(Box::new((1064, "near 'SELEC 1'".to_owned())))));
         }
+        let mut past = ended_as(&format!("SELEC '{}', 'set password = secret'", "x".repeat(WHOLE_BYTES)), true, StatementKind::Error);
+        past.note_error(1064, "near 'set password = secret'");
+        assert_eq!((&*past.text, past.error), ("the digest", Some(Box::new((1064, String::new())))), "behind what is shown");
         assert_eq!(&*ended("SELECT password FROM t", true).text, "SELECT password FROM t");
     }
 }

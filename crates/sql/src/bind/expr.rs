@@ -331,16 +331,15 @@ impl Binder<'_> {
             _ => FuncId::ShiftRight,
         };
         // Binary strings work bit by bit unless both sides are hexadecimal, bit or NULL literals.
-        let plain = is_number_or_bytes;
         let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
-        let numeric = if shift { plain(left) } else { plain(left) && plain(right) };
+        let numeric = is_number_or_bytes(left) && (shift || is_number_or_bytes(right));
         let args = if numeric {
             vec![self.operand(left)?, self.operand(right)?]
         } else {
             let (mut left_bound, mut right_bound) = (self.expr(left)?, self.expr(right)?);
             // One binary string makes hexadecimal literals strings too; otherwise they are numbers.
             let binary = left_bound.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
-            if !binary && plain(left) {
+            if !binary && is_number_or_bytes(left) {
                 left_bound = self.operand(left)?;
             }
             if !binary || shift {

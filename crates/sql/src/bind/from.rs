@@ -41,7 +41,7 @@ fn flags(def: &TableDef, column: usize) -> u16 {
 }
 
 /// The fields of a base table under an alias.
-pub(super) fn table_fields(def: &TableDef, alias: &str) -> Vec<Field> {
+pub(crate) fn table_fields(def: &TableDef, alias: &str) -> Vec<Field> {
     let alias: Str = Str::from(alias);
     def.columns
         .iter()

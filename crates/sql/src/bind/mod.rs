@@ -38,6 +38,7 @@ pub use dml::{
 };
 pub use view::BoundView;
 pub(crate) use call::is_native_function;
+pub(crate) use from::table_fields;
 pub(crate) use literal::param_type;
 pub(crate) use view::root;
 pub(crate) use types::members;
@@ -106,12 +107,7 @@ pub fn bind_default(literal: &ast::Expr, ty: &ColumnType, cx: &dyn BindContext) 
 
 /// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults). `number` as for `bind_fields_expr`.
 pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    bind_over(expr, &from::table_fields(table, &table.name), number, true, cx)
-}
-
-/// The columns of a table under the name of a handler.
-pub fn handler_fields(table: &TableDef, name: &str) -> Vec<Field> {
-    from::table_fields(table, name)
+    bind_over(expr, &table_fields(table, &table.name), number, true, cx)
 }
 
 /// Binds an expression over `fields` (SHOW … WHERE). `number`: one that is nothing but a hexadecimal or bit literal is a number, not bytes; so it is in

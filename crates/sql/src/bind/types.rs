@@ -202,11 +202,14 @@ fn bad_specifier(column: &str) -> MySqlError {
 
 /// The type of CAST(expr AS ty).
 pub(super) fn cast_type(ty: &CastType, expr: &Expr, connection: &'static Collation) -> Result<ExprType> {
+    let bytes = |length: u32| ExprType::text(length, Collation::binary(), true).with_coercibility(Coercibility::Implicit);
     Ok(match ty {
         CastType::Signed => ExprType::bigint(true),
         CastType::Unsigned => ExprType::ubigint(true),
-        CastType::Binary(None) => ExprType::text(byte_length(expr), Collation::binary(), true).with_coercibility(Coercibility::Implicit),
-        CastType::Binary(Some(n)) => ExprType::text(*n, Collation::binary(), true).with_coercibility(Coercibility::Implicit),
+        CastType::Binary(None) => bytes(byte_length(expr)),
+        CastType::Binary(Some(n)) => bytes(*n),
+        // MySQL takes a geometry's bytes as they are for text, which they need not be.
+        CastType::Char { length: None, charset: None } if expr.ty.ty.is_geometry() => bytes(byte_length(expr)),
         CastType::Char { length, charset } => {
             let collation = match charset {
                 Some(name) => Collation::default_of(collation::charset_by_name(name)?),

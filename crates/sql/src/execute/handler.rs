@@ -120,6 +120,15 @@ impl Session {
         }
     }
 
+    /// RENAME TABLE closes the handlers of the tables that it names, though they may have their names again in the end.
+    pub(super) fn close_renamed_handlers(&mut self, renames: &[(ObjectName, ObjectName)]) {
+        let state = &self.state;
+        let is_of = |name: &ObjectName, handler: &Handler| {
+            *name.name == *handler.table && state.schema_of(name.schema.as_deref()).is_ok_and(|schema| schema == handler.schema)
+        };
+        self.handlers.open.retain(|_, handler| !renames.iter().any(|(from, to)| is_of(from, handler) || is_of(to, handler)));
+    }
+
     /// The table of an open handler. One that another session has changed is read from its beginning. Errors 1109, 1146.
     fn handler_table(&mut self, name: &str) -> Result<Arc<Table>, MySqlError> {
         let handler = self.handlers.open.get_mut(&name.to_lowercase()).ok_or_else(|| unknown(name))?;
@@ -150,7 +159,7 @@ impl Session {
         };
         // Index 0 has the rows in their own order.
         let index = order.unwrap_or(0);
-        let fields = bind::handler_fields(def, &read.name);
+        let fields = bind::table_fields(def, &read.name);
         let condition = match &read.condition {
             None => None,
             Some(condition) => Some(evaluable(bind::bind_fields_expr(condition, &fields, true, &self.state)?)?),

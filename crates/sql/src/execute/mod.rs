@@ -269,7 +269,10 @@ impl Session {
             Statement::CreateView(view) => self.create_view(view).await,
             Statement::AlterTable(alter) => self.alter_table(alter, sink).await,
             Statement::DropTable(drop) => self.drop_table(drop).await,
-            Statement::RenameTable(renames) => self.rename_table(renames).await,
+            Statement::RenameTable(renames) => {
+                self.close_renamed_handlers(renames);
+                self.rename_table(renames).await
+            }
             Statement::TruncateTable(name) => self.truncate_table(name).await,
             Statement::CreateIndex(create) => self.create_index(create).await,
             Statement::DropIndex { name, table } => self.drop_index(name, table).await,

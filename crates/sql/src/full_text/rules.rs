@@ -9,6 +9,8 @@ use crate::session::SessionState;
 
 /// The name of a stopword table's first column.
 const STOPWORD_COLUMN: &str = "value";
+/// Memory that the stopwords of a table may take: each index that is made keeps them.
+const STOPWORDS_BYTES_MAX: usize = 4 << 20;
 
 impl SessionState {
     /// The rules of an index that is made now. `ngram`: WITH PARSER ngram.
@@ -28,7 +30,7 @@ impl SessionState {
     }
 
     /// Those of the session's table, else of the server's. As InnoDB has it, a table that is gone by now means the default ones. Error 1205 while the table
-    /// is being changed: what is read must not be dropped meanwhile.
+    /// is being changed: what is read must not be dropped meanwhile. Error 1235 for more of them than an index may keep.
     fn stopwords(&self) -> Result<Stopwords, MySqlError> {
         let name = match self.variables.text("innodb_ft_user_stopword_table") {
             user if user.is_empty() => self.instance.global_text("innodb_ft_server_stopword_table"),
@@ -48,10 +50,16 @@ impl SessionState {
         let snapshot = txn.snapshot();
         let mut scan = table.scan_at(&snapshot, 0, &KeyRange::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
-        let mut words = Vec::new();
+        let (mut words, mut bytes) = (Vec::new(), 0);
         while scan.next_batch(&mut batch)? {
             for row in 0..batch.len() {
-                words.extend(batch.value(row, 0).as_str().filter(|word| !word.is_empty()).map(str::to_owned));
+                let value = batch.value(row, 0);
+                let Some(word) = value.as_str().filter(|word| !word.is_empty()) else { continue };
+                bytes += size_of::<String>() + word.len();
+                if bytes > STOPWORDS_BYTES_MAX {
+                    return Err(errors::not_supported_yet("FULLTEXT indexes with more than 4 MiB of stopwords"));
+                }
+                words.push(word.to_owned());
             }
         }
         Ok(Stopwords::Listed(StopwordList::new(table.def().columns[0].ty.collation, words)))

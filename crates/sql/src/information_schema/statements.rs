@@ -38,7 +38,8 @@ pub(super) fn by_event_name(state: &SessionState, table: &str) -> Vec<Vec<Value>
     sums.into_iter().map(row).collect()
 }
 
-fn cells(sum: &KindSums) -> Vec<Value> {
+/// From COUNT_STAR to SUM_NO_GOOD_INDEX_USED.
+pub(super) fn cells(sum: &KindSums) -> Vec<Value> {
     let picos = |nanos: u64| u(nanos.saturating_mul(1000));
     let mut cells = vec![u(sum.count), picos(sum.wait), picos(sum.wait_min), picos(sum.wait / sum.count.max(1)), picos(sum.wait_max), picos(sum.locked)];
     cells.extend([sum.errors, sum.warnings, sum.rows_affected, sum.rows_sent, sum.rows_examined].map(u));

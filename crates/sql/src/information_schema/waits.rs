@@ -5,6 +5,7 @@ use highkey_table::{LatchWaits, WaitKind};
 use highkey_types::{DateTime, Value};
 
 use super::rows::{t, u};
+use super::statements;
 use crate::session::{SessionState, Sums};
 use crate::show;
 
@@ -18,7 +19,7 @@ pub(super) fn digests(state: &SessionState) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for digest in state.instance.digests().all() {
         let sums = digest.sums();
-        if sums.count > 0 {
+        if sums.all.count > 0 {
             let mut row = vec![text(digest.schema.as_deref()), text(digest.hash.as_deref()), text(digest.text.as_deref())];
             row.extend(cells(state, &sums));
             rows.push(row);
@@ -34,14 +35,7 @@ fn text(text: Option<&str>) -> Value {
 fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
     let moment = |micros: i64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default()));
     let wait = |kind: WaitKind| sums.waits[kind as usize];
-    let mut row = vec![u(sums.count), picos(sums.wait), picos(sums.wait_min), picos(sums.wait / sums.count.max(1)), picos(sums.wait_max)];
-    row.push(picos(wait(WaitKind::RowLock) + wait(WaitKind::TableLock)));
-    row.extend([sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined].map(u));
-    let work = &sums.work;
-    row.extend([work.created_tmp_disk_tables, work.created_tmp_tables, work.select_full_join, work.select_full_range_join].map(u));
-    // An index is chosen once, for all rows: nothing is checked for each, and none is used for want of a good one.
-    row.extend([work.select_range, 0, work.select_scan].map(u));
-    row.extend([work.sort_merge_passes, work.sort_range, work.sort_rows, work.sort_scan, work.no_index_used, 0].map(u));
+    let mut row = statements::cells(&sums.all);
     row.extend([moment(sums.first_seen), moment(sums.last_seen)]);
     row.extend([0.95, 0.99, 0.999].map(|part| picos(sums.quantile(part))));
     let (sample, seen, time) = &sums.sample;

@@ -12,6 +12,7 @@ use highkey_types::Str;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
 
+use super::history::KindSums;
 use super::work::Work;
 use crate::df::SerialReason;
 
@@ -46,20 +47,12 @@ pub struct Execution<'a> {
 /// Executions summed up. Times in nanoseconds, moments in microseconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
-    pub count: u64,
-    pub wait: u64,
-    pub wait_min: u64,
-    pub wait_max: u64,
-    pub errors: u64,
-    pub warnings: u64,
-    pub rows_affected: u64,
-    pub rows_sent: u64,
-    pub rows_examined: u64,
+    /// What statements of one kind are summed up by too.
+    pub all: KindSums,
     /// Executions of which a query ran on several threads.
     pub parallel: u64,
     /// By [`SerialReason`]: executions of which one stayed on one thread for it.
     pub serial: [u64; SerialReason::ALL.len()],
-    pub work: Work,
     pub cpu: u64,
     /// Of the binary log's events.
     pub binlog_bytes: u64,
@@ -78,18 +71,9 @@ impl Sums {
     fn of(execution: &Execution<'_>) -> Sums {
         let time = execution.time;
         Sums {
-            count: 1,
-            wait: time.elapsed,
-            wait_min: time.elapsed,
-            wait_max: time.elapsed,
-            errors: u64::from(execution.failed),
-            warnings: execution.warnings,
-            rows_affected: execution.rows_affected,
-            rows_sent: execution.rows_sent,
-            rows_examined: execution.rows_examined,
+            all: KindSums::of_execution(execution),
             parallel: u64::from(execution.parallel),
             serial: execution.serial.map(u64::from),
-            work: execution.work,
             cpu: time.cpu,
             binlog_bytes: time.binlog_bytes,
             syncs: time.syncs,
@@ -110,7 +94,7 @@ impl Sums {
     }
 
     fn merge(&mut self, other: &Sums) {
-        if other.count == 0 {
+        if other.all.count == 0 {
             return;
         }
         self.add_sums(other);
@@ -122,21 +106,12 @@ impl Sums {
 
     /// All but the sample and the histogram.
     fn add_sums(&mut self, other: &Sums) {
-        let first = self.count == 0;
-        self.count += other.count;
-        self.wait += other.wait;
-        self.wait_min = if first { other.wait_min } else { self.wait_min.min(other.wait_min) };
-        self.wait_max = self.wait_max.max(other.wait_max);
-        self.errors += other.errors;
-        self.warnings += other.warnings;
-        self.rows_affected += other.rows_affected;
-        self.rows_sent += other.rows_sent;
-        self.rows_examined += other.rows_examined;
+        let first = self.all.count == 0;
+        self.all.add(&other.all);
         self.parallel += other.parallel;
         for (sum, serial) in self.serial.iter_mut().zip(&other.serial) {
             *sum += serial;
         }
-        self.work.add(&other.work);
         self.cpu += other.cpu;
         self.binlog_bytes += other.binlog_bytes;
         self.syncs.add(other.syncs);
@@ -149,7 +124,7 @@ impl Sums {
 
     /// A time that this part of the executions did not exceed, up to an eighth too long.
     pub fn quantile(&self, part: f64) -> u64 {
-        self.histogram.quantile(part).min(self.wait_max)
+        self.histogram.quantile(part).min(self.all.wait_max)
     }
 }
 
@@ -415,10 +390,11 @@ mod tests {
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].hash.as_deref(), Some("ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"), "SHA-256 of 'a'");
         let sums = all[0].sums();
-        assert_eq!((sums.count, sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined), (100, 1, 200, 100, 300, 500));
+        let all = sums.all;
+        assert_eq!((all.count, all.errors, all.warnings, all.rows_affected, all.rows_sent, all.rows_examined), (100, 1, 200, 100, 300, 500));
         assert_eq!((sums.parallel, sums.serial), (10, SerialReason::ALL.map(|reason| if reason == SerialReason::Cost { 100 } else { 0 })));
-        assert_eq!(sums.work, Work { select_scan: 100, sort_rows: 300, no_index_used: 100, ..Work::default() });
-        assert_eq!((sums.wait, sums.wait_min, sums.wait_max), (5_050_000, 1000, 100_000));
+        assert_eq!(all.work, Work { select_scan: 100, sort_rows: 300, no_index_used: 100, ..Work::default() }.columns());
+        assert_eq!((all.wait, all.wait_min, all.wait_max), (5_050_000, 1000, 100_000));
         assert_eq!((sums.cpu, sums.waits[WaitKind::Log as usize]), (2_020_000, 3_030_000));
         assert_eq!((sums.first_seen, sums.last_seen), (1_000_000, 1_000_100));
         assert_eq!((sums.sample.0.as_deref(), sums.sample.2), (Some("a 100"), 100_000));
@@ -437,7 +413,7 @@ mod tests {
             }
         });
         let sums = digests.all()[0].sums();
-        assert_eq!((sums.count, sums.wait, sums.rows_sent), (8000, 80_000_000, 24_000));
+        assert_eq!((sums.all.count, sums.all.wait, sums.all.rows_sent), (8000, 80_000_000, 24_000));
         assert_eq!(sums.quantile(0.95), 10_000);
     }
 
@@ -448,7 +424,7 @@ mod tests {
             run(&digests, 1, text, 10);
         }
         let counts = |digests: &Digests| {
-            let mut counts: Vec<_> = digests.all().iter().map(|d| (d.text.as_deref().map(str::to_owned), d.sums().count)).collect();
+            let mut counts: Vec<_> = digests.all().iter().map(|d| (d.text.as_deref().map(str::to_owned), d.sums().all.count)).collect();
             counts.sort();
             counts
         };

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use highkey_table::{TimeSplit, WaitKind};
 use highkey_types::Str;
 
 use super::digests::{Execution, may_hold_secret};
@@ -59,6 +60,23 @@ pub struct KindSums {
 }
 
 impl KindSums {
+    pub(super) fn of_execution(execution: &Execution<'_>) -> KindSums {
+        let time = execution.time;
+        KindSums {
+            count: 1,
+            wait: time.elapsed,
+            wait_min: time.elapsed,
+            wait_max: time.elapsed,
+            locked: locked(time),
+            errors: u64::from(execution.failed),
+            warnings: execution.warnings,
+            rows_affected: execution.rows_affected,
+            rows_sent: execution.rows_sent,
+            rows_examined: execution.rows_examined,
+            work: execution.work.columns(),
+        }
+    }
+
     fn of(statement: &PastStatement) -> KindSums {
         KindSums {
             count: 1,
@@ -88,6 +106,11 @@ impl KindSums {
         self.rows_examined += other.rows_examined;
         self.work.iter_mut().zip(&other.work).for_each(|(sum, n)| *sum += n);
     }
+}
+
+/// What was waited for locks of rows and tables.
+pub(super) fn locked(time: &TimeSplit) -> u64 {
+    time.waits[WaitKind::RowLock as usize].nanos + time.waits[WaitKind::TableLock as usize].nanos
 }
 
 /// Sums by kind, in no order.
@@ -131,27 +154,11 @@ pub struct PastStatement {
 impl PastStatement {
     /// `text` as the process list had it; `whole`: it is the statement's own.
     pub(super) fn new(execution: &Execution<'_>, text: Arc<str>, whole: bool, digest: &str, kind: StatementKind, ended: Instant, locked: u64) -> PastStatement {
+        // Nobody has masked the passwords of a text that is no statement, or only becomes one. What is cut off is asked too: an error's message may repeat it.
+        let hidden = matches!(kind, StatementKind::Error | StatementKind::Text(StatusCounter::ComPrepareSql)) && may_hold_secret(&text);
         let whole = whole && text.len() <= WHOLE_BYTES;
         let text = if text.len() <= WHOLE_BYTES { text } else { Str::from(&text[..text.floor_char_boundary(SHOWN_BYTES)]) };
-        // Nobody has masked the passwords of a text that is no statement, or only becomes one.
-        let hidden = matches!(kind, StatementKind::Error | StatementKind::Text(StatusCounter::ComPrepareSql)) && may_hold_secret(&text);
         let (whole, text) = if hidden { (false, Str::from(digest)) } else { (whole, text) };
-        let work = &execution.work;
-        let counts = [
-            work.created_tmp_disk_tables,
-            work.created_tmp_tables,
-            work.select_full_join,
-            work.select_full_range_join,
-            work.select_range,
-            0,
-            work.select_scan,
-            work.sort_merge_passes,
-            work.sort_range,
-            work.sort_rows,
-            work.sort_scan,
-            work.no_index_used,
-            0,
-        ];
         PastStatement {
             number: 0,
             kind,
@@ -168,7 +175,7 @@ impl PastStatement {
             rows_affected: execution.rows_affected,
             rows_sent: execution.rows_sent,
             rows_examined: execution.rows_examined,
-            work: counts.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+            work: execution.work.columns().map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         }
     }
 
@@ -231,8 +238,6 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use highkey_table::TimeSplit;
-
     use super::super::work::Work;
     use super::*;
 
@@ -299,6 +304,9 @@ mod tests {
             past.note_error(1064, "near 'SELEC 1'");
             assert_eq!((&*past.text, past.error), ("SELEC 1", Some(Box::new((1064, "near 'SELEC 1'".to_owned())))));
         }
+        let mut past = ended_as(&format!("SELEC '{}', 'set password = secret'", "x".repeat(WHOLE_BYTES)), true, StatementKind::Error);
+        past.note_error(1064, "near 'set password = secret'");
+        assert_eq!((&*past.text, past.error), ("the digest", Some(Box::new((1064, String::new())))), "behind what is shown");
         assert_eq!(&*ended("SELECT password FROM t", true).text, "SELECT password FROM t");
     }
 }

@@ -37,7 +37,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use highkey_table::{ReplicaRecord, Table, WaitKind, Waits};
+use highkey_table::{ReplicaRecord, Table, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{self, Failure, Handlers, Outcome};
@@ -508,7 +508,7 @@ impl Session {
             Digested::Kept(statement) => digests.add_kept(&statement.digest, &state.database, digest, &execution),
             Digested::Text(..) => digests.add(&state.database, digest, &execution),
         }
-        let locked = time.waits[WaitKind::RowLock as usize].nanos + time.waits[WaitKind::TableLock as usize].nanos;
+        let locked = history::locked(&time);
         let whole = Arc::ptr_eq(&text, &self.statement_text);
         let kind = match digested {
             Digested::Kept(statement) if statement.is_pattern() => StatementKind::Text(execute::counter_of(&statement.parsed.statement)),

@@ -88,6 +88,26 @@ work! {
 }
 
 impl Work {
+    /// From CREATED_TMP_DISK_TABLES to NO_GOOD_INDEX_USED, as the tables about statements have it. An index is chosen once, for all rows: nothing is checked for
+    /// each, and none is used for want of a good one.
+    pub fn columns(&self) -> [u64; 13] {
+        [
+            self.created_tmp_disk_tables,
+            self.created_tmp_tables,
+            self.select_full_join,
+            self.select_full_range_join,
+            self.select_range,
+            0,
+            self.select_scan,
+            self.sort_merge_passes,
+            self.sort_range,
+            self.sort_rows,
+            self.sort_scan,
+            self.no_index_used,
+            0,
+        ]
+    }
+
     /// A range of an index is looked up at the end where reading begins.
     pub fn begin_range(&mut self, range: &KeyRange, backward: bool) {
         self.read_key += 1;

@@ -86,8 +86,12 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
     Ok(def)
 }
 
-/// Gives the definition these partitions. Errors 1054, 1488, 1493, 1495, 1503, 1506.
+/// Gives the definition these partitions. Errors 1054, 1178, 1488, 1493, 1495, 1503, 1506.
 pub(crate) fn set_partitioning(def: &mut TableDef, partitioning: Partitioning) -> Result<(), MySqlError> {
+    // InnoDB's partitions have no geometries.
+    if def.columns.iter().any(|column| column.ty.is_geometry()) {
+        return Err(errors::check_not_implemented("GEOMETRY"));
+    }
     partitioning.check(def)?;
     Chooser::new(def, &partitioning)?;
     def.indexes.iter_mut().for_each(|index| index.id = partition::NO_TREE);

@@ -108,6 +108,24 @@ async fn sizes_of_words_are_those_of_the_start() {
     assert_eq!(c.rows("CHECK TABLE t").await[0][3], "OK");
 }
 
+/// An index keeps its stopwords in memory.
+#[tokio::test]
+async fn there_are_not_too_many_stopwords() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let mut schema = c.rows("SELECT DATABASE()").await;
+    let schema = schema.remove(0).remove(0);
+    c.ok("CREATE TABLE stop (value VARCHAR(8000))").await;
+    c.ok("INSERT INTO stop VALUES (REPEAT('x', 8000))").await;
+    for _ in 0..9 {
+        c.ok("INSERT INTO stop SELECT value FROM stop").await;
+    }
+    c.ok(&format!("SET innodb_ft_user_stopword_table = '{schema}/stop'")).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), FULLTEXT (v))").await;
+    c.ok("INSERT INTO stop SELECT value FROM stop").await;
+    assert_eq!(c.error("CREATE TABLE u (id INT PRIMARY KEY, v VARCHAR(100), FULLTEXT (v))").await.0, 1235);
+}
+
 /// What an index was made with stays, whatever the variables and the table of stopwords are later; a table made like it has what is in force then.
 #[tokio::test]
 async fn an_index_keeps_its_stopwords() {

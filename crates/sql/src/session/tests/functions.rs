@@ -364,3 +364,16 @@ async fn columns_that_call_functions_which_change_tables_are_refused() {
     assert_eq!(client.error("INSERT INTO v VALUES (9, 9)").await.0, 1235);
     assert_eq!(client.value("SELECT id FROM seq").await, "0");
 }
+
+/// The bytes are those of MySQL 8.0.12.
+#[tokio::test]
+async fn a_geometry_cast_to_text_keeps_its_bytes() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let bytes = "000000000101000000000000000000F03F0000000000000040";
+    c.ok("CREATE TABLE g (g POINT)").await;
+    c.ok("INSERT INTO g VALUES (ST_GEOMFROMTEXT('POINT(1 2)'))").await;
+    assert_eq!(c.value("SELECT HEX(CAST(g AS CHAR)) FROM g").await, bytes);
+    assert_eq!(c.value("SELECT HEX(CONVERT(ST_GEOMFROMTEXT('POINT(1 2)'), CHAR))").await, bytes);
+    assert_eq!(c.value("SELECT CAST(g AS CHAR) = g FROM g").await, "1");
+}

@@ -457,4 +457,12 @@ async fn handlers_outlive_definitions_of_others() {
     assert_eq!(a.rows("HANDLER t READ NEXT").await, [["7"]]);
     a.ok("ALTER TABLE t ADD c INT").await;
     assert_eq!(a.error("HANDLER t READ NEXT").await.0, 1109);
+    // Away and back, in two statements or in one.
+    for renames in [["RENAME TABLE t TO u", "RENAME TABLE u TO t"], ["RENAME TABLE t TO u, u TO t", "DO 1"]] {
+        a.ok("HANDLER t OPEN").await;
+        for sql in renames {
+            a.ok(sql).await;
+        }
+        assert_eq!(a.error("HANDLER t READ NEXT").await.0, 1109, "{renames:?}");
+    }
 }

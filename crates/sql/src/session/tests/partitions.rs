@@ -54,6 +54,25 @@ async fn a_view_reads_the_partitions_that_it_names() {
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "2");
 }
 
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn partitions_have_no_geometries() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE g (id INT, g POINT)").await;
+    c.ok("CREATE TABLE p (id INT) PARTITION BY HASH (id) PARTITIONS 2").await;
+    for sql in [
+        "CREATE TABLE t (id INT, g POINT) PARTITION BY HASH (id) PARTITIONS 2",
+        "CREATE TABLE t (id INT PRIMARY KEY, g GEOMETRY NOT NULL) PARTITION BY KEY () PARTITIONS 2",
+        "CREATE TABLE t PARTITION BY HASH (id) PARTITIONS 2 AS SELECT * FROM g",
+        "ALTER TABLE g PARTITION BY HASH (id) PARTITIONS 2",
+        "ALTER TABLE p ADD COLUMN g POINT",
+    ] {
+        let (code, message) = c.error(sql).await;
+        assert_eq!((code, &*message), (1178, "The storage engine for the table doesn't support GEOMETRY"), "{sql}");
+    }
+}
+
 /// What is in the catalog can be read again.
 #[tokio::test]
 async fn deep_expressions_are_refused() {

@@ -168,6 +168,15 @@ fn put(image: &mut Vec<u8>, at: usize, data: &[u8]) {
     image[at..at + data.len()].copy_from_slice(data);
 }
 
+impl Pending {
+    fn apply(&self, image: &mut Vec<u8>) {
+        match self {
+            Pending::Write(at, data) => put(image, *at as usize, data),
+            Pending::Length(len) => image.resize(*len as usize, 0),
+        }
+    }
+}
+
 impl NameChange {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
@@ -325,15 +334,26 @@ impl DiskFile for SimFile {
 
     fn sync(&self) -> Result<()> {
         let mut state = self.disk.0.state.lock();
-        state.change()?;
+        let done = state.change();
+        let off = state.off;
         let file = &mut state.files[self.file];
-        for pending in std::mem::take(&mut file.pending) {
-            match pending {
-                Pending::Write(at, data) => put(&mut file.durable, at as usize, &data),
-                Pending::Length(len) => file.durable.resize(len as usize, 0),
+        match &done {
+            Ok(()) => {
+                let pending = std::mem::take(&mut file.pending);
+                pending.iter().for_each(|pending| pending.apply(&mut file.durable));
             }
+            // As Linux: what could not be written counts as written, and is seen as long as it stays in memory.
+            Err(_) if !off => file.pending.clear(),
+            Err(_) => {}
         }
-        Ok(())
+        done
+    }
+
+    fn uncache(&self) {
+        let mut state = self.disk.0.state.lock();
+        let file = &mut state.files[self.file];
+        file.now.clone_from(&file.durable);
+        file.pending.iter().for_each(|pending| pending.apply(&mut file.now));
     }
 
     fn allocate(&self, len: u64) -> Result<()> {

@@ -155,6 +155,10 @@ fn redo_all(wal: &Wal, pool: &BufferPool, start: Lsn, found: &Analysis) -> Resul
 fn redo_page(pool: &BufferPool, id: PageId, ops: &[(usize, u8, &[u8])], records: &[Record], redone: &AtomicU64) -> Result<()> {
     let mut page = pool.fix_redo(id)?;
     let mut changed = false;
+    // Written again also if it has seen all: the write that a failed sync was to make durable may be seen in memory, and be on no disk.
+    if let (Some((first, ..)), true) = (ops.first(), header::page_type(&page) != 0) {
+        pool.mark_redone(&page, records[*first].lsn);
+    }
     for of_record in ops.chunk_by(|a, b| a.0 == b.0) {
         let lsn = records[of_record[0].0].lsn;
         if header::lsn(&page) >= lsn {

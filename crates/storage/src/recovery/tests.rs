@@ -341,6 +341,45 @@ fn a_failed_write_stops_the_engine() {
     run.verify(&open(&disk.crash(), &small_options()).unwrap());
 }
 
+/// The system says once that it could not write something, and shows it as long as it has it in memory. The process starts again at once, and the power
+/// fails later: what was there after the start is there still.
+#[test]
+fn what_a_failed_sync_has_dropped_is_written_again() {
+    let options = small_options();
+    let mut stops = 0;
+    for (n, goes_on) in (1..).flat_map(|n| [(n, false), (n, true)]) {
+        let disk = SimDisk::new(SimConfig { seed: n, ..SimConfig::default() });
+        let store = open(&disk, &options).unwrap();
+        let mut run = Run::new();
+        run.add(&store, 1, 10).unwrap();
+        run.flush(&store).unwrap();
+        store.clean(100).unwrap();
+        store.checkpoint().unwrap();
+        run.change(&store, 1, 1).unwrap();
+        disk.fail_at(disk.changes() + n, Error::io("sync", std::io::Error::other("bad sector")));
+        let through = run.flush(&store).and_then(|()| store.clean(100)).and_then(|_| store.checkpoint()).is_ok();
+        if through {
+            break;
+        }
+        stops += usize::from(store.is_stopped());
+        drop(store);
+        let store = open(&disk, &options).unwrap_or_else(|e| panic!("call {n} failed: {e}"));
+        let state = run.verify(&store);
+        let mut next = Run { model: run.states[state].clone(), states: vec![run.states[state].clone()], durable: 1, mark: 1 << 40 };
+        // The pages are written before the power fails, or the log is.
+        if goes_on {
+            next.change(&store, 1, 1).unwrap();
+            next.flush(&store).unwrap();
+        } else {
+            store.shutdown().unwrap();
+        }
+        drop(store);
+        let store = open(&disk.crash(), &options).unwrap_or_else(|e| panic!("call {n} failed, later: {e}"));
+        next.verify(&store);
+    }
+    assert!(stops > 5, "{stops} calls that fail");
+}
+
 #[test]
 fn a_full_disk_is_reported_and_harms_nothing() {
     let disk = SimDisk::new(SimConfig { capacity: 8 << 20, ..SimConfig::default() });

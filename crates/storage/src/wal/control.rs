@@ -40,6 +40,8 @@ impl ControlFile {
             return Ok(None);
         }
         let file = disk.open(NAME, false)?;
+        // As the log's files: see `Segments::open`.
+        file.uncache();
         let mut best: Option<Control> = None;
         let (mut complete, mut other_version) = (0, false);
         for slot in 0..2 {

@@ -43,7 +43,10 @@ impl Segments {
         let mut open = BTreeMap::new();
         for name in disk.list()? {
             if let Some(number) = name.strip_prefix("wal.").and_then(|n| n.parse::<u64>().ok()) {
-                open.insert(number, disk.open(&name, false)?);
+                let file = disk.open(&name, false)?;
+                // What an earlier life could not sync may be seen in memory still, and is on no disk.
+                file.uncache();
+                open.insert(number, file);
             }
         }
         Ok(Segments { disk, bytes, open, unsynced: Vec::new() })

@@ -227,19 +227,21 @@ fn disjoint(ranges: Vec<KeyRange>, index: &IndexDef, table: &TableDef) -> Vec<Ke
         encode_key(values, &parts[..values.len()], &mut key);
         key
     };
+    // A truncated value cannot exclude the others that share its prefix: as `KeyRange::bounds` scans them.
+    let truncated = |values: &[Value]| parts.iter().take(values.len()).any(|part| part.prefix.is_some());
     // Half-open intervals of encoded keys; `None` is no upper end.
     let mut intervals: Vec<(Vec<u8>, Option<Vec<u8>>, KeyRange)> = ranges
         .into_iter()
         .filter_map(|range| {
             let low = match &range.lower {
                 Bound::Unbounded => Vec::new(),
-                Bound::Included(values) => encode(values),
-                Bound::Excluded(values) => successor(encode(values))?,
+                Bound::Excluded(values) if !truncated(values) => successor(encode(values))?,
+                Bound::Included(values) | Bound::Excluded(values) => encode(values),
             };
             let high = match &range.upper {
                 Bound::Unbounded => None,
-                Bound::Included(values) => successor(encode(values)),
-                Bound::Excluded(values) => Some(encode(values)),
+                Bound::Excluded(values) if !truncated(values) => Some(encode(values)),
+                Bound::Included(values) | Bound::Excluded(values) => successor(encode(values)),
             };
             let empty = high.as_ref().is_some_and(|high| low >= *high);
             (!empty).then_some((low, high, range))

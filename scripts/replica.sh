@@ -2,11 +2,13 @@
 # Highkey as a replica of real servers, compared row for row: replica.sh [SECONDS] [SEED] [SCENARIO...]
 # Scenarios: mysql-file mysql-gtid mariadb-gtid mariadb-file; all that have their server by default. SECONDS is the load of each round.
 # With the mysql- ones another MySQL follows the replica (log_replica_updates), and is compared too.
+# REPLICA_PAUSE, the ms between two transactions of a connection, keeps a long load within what the replicas can follow; they have REPLICA_SECONDS to catch up.
+# REPLICA_PORT moves the ports.
 source "$(dirname "$0")/lib.sh"
 SECONDS_PER_ROUND=${1:-10}
 SEED=${2:-$RANDOM}
 SCENARIOS=("${@:3}")
-PORT=23850
+PORT=${REPLICA_PORT:-23850}
 
 available() { # available SCENARIO
     case $1 in
@@ -90,7 +92,7 @@ compare() { # compare SCENARIO
 }
 
 compare_with() { # compare_with PORT STATUS
-    "$BIN/highkey-sim" replica compare --source mysql://root@127.0.0.1:$PORT --replica mysql://root@127.0.0.1:"$1" --timeout 120 || {
+    "$BIN/highkey-sim" replica compare --source mysql://root@127.0.0.1:$PORT --replica mysql://root@127.0.0.1:"$1" --timeout "${REPLICA_SECONDS:-120}" || {
         sql "$1" "$2" || true
         for log in "$WORK"/highkey-$((PORT + 1)).log "$WORK/source.log" "$WORK"/mysql-$((PORT + 2)).log; do
             echo "$log"
@@ -101,7 +103,7 @@ compare_with() { # compare_with PORT STATUS
 }
 
 load() { # load SEED: in the background, its id in LOAD
-    "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds "$SECONDS_PER_ROUND" --seed "$1" &
+    "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds "$SECONDS_PER_ROUND" --seed "$1" --pause-ms "${REPLICA_PAUSE:-0}" &
     LOAD=$!
 }
 
@@ -200,8 +202,8 @@ round() { # round SCENARIO
 
     # Kill -9 of the replica: no transaction is lost, none is done twice.
     load $((SEED + 2))
-    for _ in $(seq 6); do
-        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / 10 + 0.3 }")"
+    for _ in $(seq $((SECONDS_PER_ROUND / 10 + 5))); do
+        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / ($SECONDS_PER_ROUND / 10 + 9) + 0.3 }")"
         kill_hard "$REPLICA"
         start_replica "$1"
     done
@@ -210,8 +212,8 @@ round() { # round SCENARIO
 
     # Kill -9 of the source. Its log is synced with every commit by default in MySQL, and MariaDB's recovery undoes what it has not logged.
     load $((SEED + 3))
-    for _ in 1 2; do
-        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / 4 + 0.5 }")"
+    for _ in $(seq $((SECONDS_PER_ROUND / 30 + 2))); do
+        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / ($SECONDS_PER_ROUND / 30 + 4) + 0.5 }")"
         kill_hard "$SOURCE"
         start_source "$1"
     done

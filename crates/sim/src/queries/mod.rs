@@ -1,7 +1,7 @@
 //! Random queries over random tables, each run in every way that the server has; all must answer the same.
 //!
 //! The ways: as the server chooses, serially, in parallel whatever the cost, prepared, by the fast path where it can, by DataFusion
-//! alone, and by the plan that DataFusion has kept of the execution before; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice;
+//! alone, by the plan that DataFusion has kept of the execution before, and on the same rows without secondary indexes; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice;
 //! those in parallel must come as those of one thread do, whether something asks for an order or not.
 //! A seed makes the same tables and queries again. A query that fails is made smaller as long as it fails, and printed with what to run.
 //! Several sets of tables are tried at once, each in a database of its own. How many statements ran in parallel is counted: a run in which
@@ -103,6 +103,9 @@ const WAYS: [Way; 8] = [
     Way { name: "again", settings: &["SET SESSION highkey_executor = datafusion"], executions: 2, same_order_as: Some("datafusion") },
     Way { name: "parallel again", settings: PARALLEL, executions: 2, same_order_as: Some("serial") },
 ];
+
+/// On tables without secondary indexes: what an index finds is what a scan does.
+const UNINDEXED: Way = Way { name: "unindexed", settings: &[], executions: 0, same_order_as: None };
 
 /// A connection of one way.
 struct Runner {
@@ -234,10 +237,10 @@ async fn connect(url: &str) -> Result<Conn> {
     Ok(connection)
 }
 
-async fn set_up(url: &str, database: &str, tables: &[Table]) -> Result<()> {
+async fn set_up(url: &str, database: &str, tables: &[Table], indexed: bool) -> Result<()> {
     let mut connection = connect(url).await?;
     let fresh = [format!("DROP DATABASE IF EXISTS {database}"), format!("CREATE DATABASE {database}"), format!("USE {database}")];
-    for sql in fresh.iter().chain(tables.iter().flat_map(|t| &t.setup)) {
+    for sql in fresh.iter().chain(tables.iter().flat_map(|t| t.setup(indexed))) {
         connection.query_drop(sql).await.map_err(|e| format!("{url}: {e}, in: {}", sql.chars().take(2000).collect::<String>()))?;
     }
     Ok(())
@@ -319,14 +322,17 @@ pub async fn run(options: Options) -> Result<()> {
 /// One set of tables and its queries.
 async fn schema(options: &Options, database: &str, seed: u64, counts: &Counts, telling: &Mutex<()>) -> Result<()> {
     let tables = schema::tables(seed);
-    set_up(&options.url, database, &tables).await?;
+    set_up(&options.url, database, &tables, true).await?;
     let mut runners = Vec::new();
     for way in &WAYS {
         runners.push(Runner::new(&options.url, database, way).await?);
     }
+    let unindexed = format!("{database}_unindexed");
+    set_up(&options.url, &unindexed, &tables, false).await?;
+    runners.push(Runner::new(&options.url, &unindexed, &UNINDEXED).await?);
     let mut mysql = None;
     if let Some(url) = &options.mysql {
-        set_up(url, database, &tables).await?;
+        set_up(url, database, &tables, true).await?;
         mysql = Some(Runner::new(url, database, &Way { name: "MySQL", settings: &[], executions: 0, same_order_as: None }).await?);
     }
     for number in options.only.map_or(0..options.queries, |only| only..only + 1) {
@@ -451,7 +457,7 @@ fn tell(
     }
     if let Some(folder) = &options.save {
         std::fs::create_dir_all(folder)?;
-        let used = tables.iter().flat_map(|t| &t.setup);
+        let used = tables.iter().flat_map(|t| t.setup(true));
         let mut script = String::from("SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci;\nSET time_zone = '+00:00';\n");
         used.chain([&query.sql()]).chain(smaller.map(|s| &s.0)).for_each(|sql| script += &format!("{sql};\n"));
         std::fs::write(folder.join(format!("{seed}-{number}.sql")), script)?;
@@ -469,7 +475,7 @@ mod tests {
             let tables = schema::tables(seed);
             let mut rng = StdRng::seed_from_u64(seed);
             let query = |_| Gen::new(&mut rng, &tables, seed % 2 == 0).query().sql();
-            let mut all: Vec<String> = tables.iter().flat_map(|t| t.setup.clone()).collect();
+            let mut all: Vec<String> = tables.iter().flat_map(|t| t.setup(true).cloned()).collect();
             all.extend((0..50).map(query));
             all
         };

@@ -167,8 +167,18 @@ pub struct Table {
     /// Names of the primary key's columns.
     pub key: Vec<String>,
     pub rows: usize,
-    /// CREATE TABLE, INSERTs, ANALYZE.
-    pub setup: Vec<String>,
+    create: String,
+    /// The same without secondary indexes.
+    create_unindexed: String,
+    /// INSERTs, ANALYZE.
+    fill: Vec<String>,
+}
+
+impl Table {
+    /// The statements that make it and its rows.
+    pub fn setup(&self, indexed: bool) -> impl Iterator<Item = &String> {
+        std::iter::once(if indexed { &self.create } else { &self.create_unindexed }).chain(&self.fill)
+    }
 }
 
 /// One set of tables in this many has large ones.
@@ -236,18 +246,29 @@ fn table(number: usize, rows: usize, rng: &mut StdRng) -> Table {
         types.push((ty, nulls, common));
     }
     parts.push(format!("PRIMARY KEY ({})", key.iter().map(|k| k.0).collect::<Vec<_>>().join(", ")));
+    let create_unindexed = format!("CREATE TABLE {name} ({})", parts.join(", "));
+    let text_type = |c: &Column| {
+        let (ty, ..) = types.get(c.name.strip_prefix('c')?.parse::<usize>().ok()?)?;
+        matches!(ty.class, Class::Text(_) | Class::Binary).then_some(ty.sql)
+    };
     for _ in 0..rng.random_range(0..4) {
         let length = *[1, 1, 2, 3].choose(rng).expect("lengths");
         let mut of: Vec<&Column> = columns.choose_multiple(rng, length).collect();
         of.shuffle(rng);
-        // TEXT needs a prefix.
-        let is_text = |c: &Column| {
-            types.get(c.name.strip_prefix('c').and_then(|n| n.parse().ok()).unwrap_or(usize::MAX)).is_some_and(|t| t.0.sql == "TEXT")
+        let part = |c: &&Column| {
+            let prefix = match text_type(c) {
+                // It needs one.
+                Some("TEXT") => "(3)",
+                Some(_) => *["", "", "(1)", "(2)"].choose(rng).expect("prefixes"),
+                None => "",
+            };
+            format!("{}{prefix}{}", c.name, if rng.random_bool(0.2) { " DESC" } else { "" })
         };
-        let names: Vec<String> = of.iter().map(|c| format!("{}{}", c.name, if is_text(c) { "(3)" } else { "" })).collect();
-        parts.push(format!("KEY ({})", names.join(", ")));
+        let of: Vec<String> = of.iter().map(part).collect();
+        parts.push(format!("KEY ({})", of.join(", ")));
     }
-    let mut setup = vec![format!("CREATE TABLE {name} ({})", parts.join(", "))];
+    let create = format!("CREATE TABLE {name} ({})", parts.join(", "));
+    let mut fill = Vec::new();
     let mut numbers: Vec<usize> = (0..rows).collect();
     numbers.shuffle(rng);
     for some in numbers.chunks(1000) {
@@ -260,8 +281,8 @@ fn table(number: usize, rows: usize, rng: &mut StdRng) -> Table {
             }));
             format!("({})", values.join(", "))
         };
-        setup.push(format!("INSERT INTO {name} VALUES {}", some.iter().map(row).collect::<Vec<_>>().join(", ")));
+        fill.push(format!("INSERT INTO {name} VALUES {}", some.iter().map(row).collect::<Vec<_>>().join(", ")));
     }
-    setup.push(format!("ANALYZE TABLE {name}"));
-    Table { name, columns, key: key.iter().map(|k| k.0.to_string()).collect(), rows, setup }
+    fill.push(format!("ANALYZE TABLE {name}"));
+    Table { name, columns, key: key.iter().map(|k| k.0.to_string()).collect(), rows, create, create_unindexed, fill }
 }

@@ -95,6 +95,7 @@ fn assignments_are_mysqls() {
             ignore: mode == "ignore",
             mode: SqlMode { no_zero_date: strict, no_zero_in_date: strict, ..SqlMode::default() },
             time_zone: &zone,
+            now_micros: 0,
             row: 1,
             warnings: &mut warnings,
         };
@@ -130,7 +131,7 @@ fn json_becomes_the_number_that_it_is() {
     let zone = TimeZone::utc();
     let mut warnings = Vec::new();
     let mut stored = |json: &str, ty: ColumnType, strict: bool| {
-        let mut cx = StoreContext { strict, ignore: false, mode: SqlMode::default(), time_zone: &zone, row: 1, warnings: &mut warnings };
+        let mut cx = StoreContext { strict, ignore: false, mode: SqlMode::default(), time_zone: &zone, now_micros: 0, row: 1, warnings: &mut warnings };
         store(Value::Json(json.into()), &ty, "c", &mut cx).map_err(|e| e.code)
     };
     let int = || ColumnType::new(TypeKind::Int);
@@ -153,7 +154,7 @@ fn what_no_column_can_have_is_refused() {
     let zone = TimeZone::utc();
     let store_in = |value: &Value, ty: ColumnType, strict: bool, mode: SqlMode| {
         let mut warnings = Vec::new();
-        let mut cx = StoreContext { strict, ignore: false, mode, time_zone: &zone, row: 1, warnings: &mut warnings };
+        let mut cx = StoreContext { strict, ignore: false, mode, time_zone: &zone, now_micros: 0, row: 1, warnings: &mut warnings };
         let stored = store(value.clone(), &ty, "c", &mut cx).map_err(|e| e.code);
         (stored, warnings.iter().map(|w| w.code).collect::<Vec<u16>>())
     };

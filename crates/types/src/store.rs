@@ -30,16 +30,17 @@ pub struct StoreContext<'a> {
     pub ignore: bool,
     pub mode: SqlMode,
     pub time_zone: &'a TimeZone,
+    /// The statement's start in microseconds since 1970 UTC, as `SET timestamp` says: a TIME that is stored as a DATETIME is of its day.
+    pub now_micros: i64,
     /// The `at row N` of messages, from 1.
     pub row: u64,
     pub warnings: &'a mut Vec<Warning>,
 }
 
 impl StoreContext<'_> {
-    /// The date of a TIME that is stored as a DATETIME: today by the machine's clock, in the session's zone.
+    /// The date of a TIME that is stored as a DATETIME: that of the statement in the session's zone.
     fn today(&self) -> Date {
-        let utc_micros = jiff::Timestamp::now().as_microsecond();
-        DateTime::now_in(self.time_zone, utc_micros).date
+        DateTime::now_in(self.time_zone, self.now_micros).date
     }
 
     fn is_strict(&self) -> bool {

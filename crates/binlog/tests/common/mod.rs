@@ -199,7 +199,8 @@ fn value(literal: &str, ty: &ColumnType) -> Value {
     let value = literal_value(literal);
     let zone = TimeZone::utc();
     let mode = SqlMode { allow_invalid_dates: true, ..SqlMode::default() };
-    let mut context = StoreContext { strict: true, ignore: false, mode, time_zone: &zone, row: 1, warnings: &mut Vec::new() };
+    let mut context =
+        StoreContext { strict: true, ignore: false, mode, time_zone: &zone, now_micros: 0, row: 1, warnings: &mut Vec::new() };
     store(value, ty, "c", &mut context).unwrap_or_else(|error| panic!("{literal} as {ty}: {error:?}"))
 }
 

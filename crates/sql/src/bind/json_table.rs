@@ -75,7 +75,16 @@ impl Binder<'_> {
             Some(ast::JsonTableOtherwise::Default(text)) => {
                 let value = json::parse(text).map_err(|reason| invalid_json(reason, 1, "JSON_TABLE"))?;
                 let mut notes = Vec::new();
-                let mut cx = StoreContext { strict: true, ignore: false, mode: self.cx.sql_mode(), time_zone: self.cx.time_zone(), row: 1, warnings: &mut notes };
+                // No value of a document is a time of day: it need not know what day it is.
+                let mut cx = StoreContext {
+                    strict: true,
+                    ignore: false,
+                    mode: self.cx.sql_mode(),
+                    time_zone: self.cx.time_zone(),
+                    now_micros: 0,
+                    row: 1,
+                    warnings: &mut notes,
+                };
                 let stored: Result<Value> = json_table_value(&value, ty, column, &mut cx);
                 JsonOtherwise::Default(stored.map_err(|_| errors::invalid_default(column))?)
             }

@@ -311,6 +311,7 @@ pub(super) fn store_exactly(state: &SessionState, value: Value, column: &ColumnD
         ignore: false,
         mode: state.config.sql_mode,
         time_zone: &state.config.time_zone,
+        now_micros: state.now_micros,
         row: 1,
         warnings: &mut warnings,
     };

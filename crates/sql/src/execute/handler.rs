@@ -272,7 +272,15 @@ impl Session {
             // What does not fit is the nearest that does.
             let mut warnings = Vec::new();
             let config = &self.state.config;
-            let mut cx = StoreContext { strict: false, ignore: false, mode: config.sql_mode, time_zone: &config.time_zone, row: 1, warnings: &mut warnings };
+            let mut cx = StoreContext {
+                strict: false,
+                ignore: false,
+                mode: config.sql_mode,
+                time_zone: &config.time_zone,
+                now_micros: self.state.now_micros,
+                row: 1,
+                warnings: &mut warnings,
+            };
             key.push(highkey_types::store(value, &column.ty, &column.name, &mut cx)?);
         }
         Ok(Some(key))

@@ -57,6 +57,7 @@ struct RowMaker {
     ignore: bool,
     mode: SqlMode,
     zone: TimeZone,
+    now_micros: i64,
 }
 
 /// The numbers that rows bring.
@@ -104,7 +105,7 @@ impl RowMaker {
         };
         let config = &state.config;
         let (strict, mode, zone) = (state.strict(), config.sql_mode, config.time_zone.clone());
-        Some(RowMaker { target, places, constants, numbers, strict, ignore: inserter.ignore, mode, zone })
+        Some(RowMaker { target, places, constants, numbers, strict, ignore: inserter.ignore, mode, zone, now_micros: state.now_micros })
     }
 
     /// Adds a row of the values. False: it is declined, nothing was added.
@@ -128,7 +129,15 @@ impl RowMaker {
             }
             let mut warnings = Vec::new();
             let (strict, ignore) = (self.strict && !self.ignore, self.ignore);
-            let mut cx = StoreContext { strict, ignore, mode: self.mode, time_zone: &self.zone, row: 0, warnings: &mut warnings };
+            let mut cx = StoreContext {
+                strict,
+                ignore,
+                mode: self.mode,
+                time_zone: &self.zone,
+                now_micros: self.now_micros,
+                row: 0,
+                warnings: &mut warnings,
+            };
             value = highkey_types::store(value, &def.ty, &def.name, &mut cx).ok()?;
             if !warnings.is_empty() {
                 return None;

@@ -42,9 +42,10 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
     match func {
         F::Add | F::Sub | F::Mul | F::Div | F::IntDiv | F::Mod | F::Neg => arith::operator(func, args, types, cx),
         F::BitAnd | F::BitOr | F::BitXor | F::BitNot | F::ShiftLeft | F::ShiftRight | F::BitCount => bits::operator(func, args, types, cx),
+        // Unlike AND and OR it takes its operands for integers: 0.4 is false.
         F::Xor => {
-            let (a, b) = (crate::expr::convert::truth(&args[0], cx), crate::expr::convert::truth(&args[1], cx));
-            Ok(a.zip(b).map_or(Value::Null, |(a, b)| Value::bool(a != b)))
+            let (a, b) = (crate::expr::convert::to_i64(&args[0], cx), crate::expr::convert::to_i64(&args[1], cx));
+            Ok(a.zip(b).map_or(Value::Null, |(a, b)| Value::bool((a != 0) != (b != 0))))
         }
         F::Coalesce => Ok(args.iter().find(|a| !a.is_null()).cloned().unwrap_or_default()),
         F::Greatest | F::Least | F::Interval | F::Field | F::Strcmp | F::IsNullFunc => search::compare(func, args, types, cx),

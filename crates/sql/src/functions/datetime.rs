@@ -25,6 +25,8 @@ pub(crate) fn interval(value: &Value, unit: IntervalUnit, cx: &mut dyn EvalConte
     let simple = matches!(unit, U::Microsecond | U::Minute | U::Hour | U::Day | U::Week | U::Month | U::Quarter | U::Year);
     match value {
         Value::Int(n) => Some(Interval::from_i64(*n, unit)),
+        // What is too large for a signed number is the negative one of the same bits.
+        Value::UInt(n) if simple || unit == U::Second => Some(Interval::from_i64(*n as i64, unit)),
         Value::UInt(n) => Some(Interval::from_i64(i64::try_from(*n).unwrap_or(i64::MAX), unit)),
         _ if unit == U::Second => {
             let decimal = to_decimal(value, cx)?;
@@ -341,12 +343,17 @@ fn from_numbers(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn Ev
             if !(0..60).contains(&minute) || !(0..60 * MICROS).contains(&micros) {
                 return Ok(Value::Null);
             }
-            let total = i128::from(first.unsigned_abs()) * 3600 * i128::from(MICROS) + i128::from(minute * 60 * MICROS + micros);
-            Value::Time(clamp_time(if first < 0 { -total } else { total }, cx))
+            let hours = match &args[0] {
+                Value::UInt(hours) => i128::from(*hours),
+                _ => i128::from(first),
+            };
+            let total = hours.abs() * 3600 * i128::from(MICROS) + i128::from(minute * 60 * MICROS + micros);
+            Value::Time(clamp_time(if hours < 0 { -total } else { total }, cx))
         }
         FuncId::SecToTime => {
             let Some(seconds) = to_decimal(&args[0], cx) else { return Ok(Value::Null) };
-            let micros = seconds.mul(&Decimal::from(MICROS)).and_then(|d| d.round(0).to_i64()).unwrap_or(i64::MAX);
+            let too_many = if seconds.is_negative() { i64::MIN } else { i64::MAX };
+            let micros = seconds.mul(&Decimal::from(MICROS)).and_then(|d| d.round(0).to_i64()).unwrap_or(too_many);
             Value::Time(clamp_time(micros.into(), cx).round(fsp(types)))
         }
         // Year 0 has no dates to count.

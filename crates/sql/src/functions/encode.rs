@@ -6,7 +6,7 @@ use super::FuncId;
 use super::call::{Result, Types};
 use super::string::encoded;
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_bytes, to_decimal, to_f64, to_i64, to_text, to_u64};
+use crate::expr::convert::{to_bytes, to_decimal, to_f64, to_i64, to_text};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -15,12 +15,8 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
     Ok(match func {
         F::Hex => match &args[0] {
             Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) | Value::Decimal(_) => {
-                let n = match &args[0] {
-                    Value::Double(d) if *d < 0.0 => d.round_ties_even() as i64 as u64,
-                    Value::Double(d) => d.round_ties_even() as u64,
-                    Value::Decimal(d) if d.is_negative() => to_i64(&args[0], cx).unwrap_or(0) as u64,
-                    other => to_u64(other, cx).unwrap_or(0),
-                };
+                // What is no integer becomes a signed one.
+                let n = to_i64(&args[0], cx).unwrap_or(0) as u64;
                 Value::from(format!("{n:X}"))
             }
             value => Value::from(hex(&encoded(value, types.arg(0)))),

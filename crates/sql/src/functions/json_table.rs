@@ -101,7 +101,15 @@ impl Making<'_, '_> {
     /// Runs a strict conversion, whose notes are the statement's.
     fn converted(&self, cx: &mut dyn EvalContext, convert: impl FnOnce(&mut StoreContext<'_>) -> Result<Value>) -> Result<Value> {
         let mut notes: Vec<Warning> = Vec::new();
-        let mut store_cx = StoreContext { strict: true, ignore: false, mode: cx.sql_mode(), time_zone: &self.zone, row: 1, warnings: &mut notes };
+        let mut store_cx = StoreContext {
+            strict: true,
+            ignore: false,
+            mode: cx.sql_mode(),
+            time_zone: &self.zone,
+            now_micros: cx.now_micros(),
+            row: 1,
+            warnings: &mut notes,
+        };
         let value = convert(&mut store_cx)?;
         notes.into_iter().for_each(|note| cx.warn(note));
         Ok(value)

@@ -245,20 +245,17 @@ fn conv(value: &Value, from: Option<i64>, to: Option<i64>) -> Value {
         _ => (false, trimmed),
     };
     let radix = from.unsigned_abs() as u32;
-    let mut number: u64 = 0;
-    for c in digits.chars() {
-        let Some(digit) = c.to_digit(radix) else { break };
-        number = match number.checked_mul(u64::from(radix)).and_then(|n| n.checked_add(u64::from(digit))) {
-            Some(n) => n,
-            None => {
-                number = u64::MAX;
-                break;
-            }
-        };
-    }
-    if negative {
-        number = number.wrapping_neg();
-    }
+    let magnitude = digits.chars().map_while(|c| c.to_digit(radix)).try_fold(0u64, |n, digit| n.checked_mul(radix.into())?.checked_add(digit.into()));
+    let number = match magnitude {
+        // A signed base has the numbers of a BIGINT.
+        _ if from < 0 && negative => magnitude.unwrap_or(u64::MAX).min(i64::MIN.unsigned_abs()).wrapping_neg(),
+        _ if from < 0 => magnitude.unwrap_or(u64::MAX).min(i64::MAX as u64),
+        Some(n) if negative => n.wrapping_neg(),
+        Some(n) => n,
+        // MySQL's answer to what is too small; it is the greatest number where the first digit is a letter.
+        None if negative && digits.starts_with(|c: char| c.is_ascii_digit()) => 0,
+        None => u64::MAX,
+    };
     let target = to.unsigned_abs();
     let (sign, mut rest) = if to < 0 && (number as i64) < 0 { ("-", (number as i64).unsigned_abs()) } else { ("", number) };
     let mut out = Vec::new();

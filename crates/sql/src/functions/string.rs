@@ -58,6 +58,14 @@ pub(super) fn too_long(func: FuncId, cx: &mut dyn EvalContext) -> Value {
     Value::Null
 }
 
+/// How often REPEAT and SPACE repeat: not at all for what is negative.
+fn repetitions(value: &Value, cx: &mut dyn EvalContext) -> usize {
+    match value {
+        Value::UInt(n) => usize::try_from(*n).unwrap_or(usize::MAX),
+        _ => to_i64(value, cx).unwrap_or(0).max(0) as usize,
+    }
+}
+
 pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
     use FuncId as F;
     let binary = types.result.ty.is_binary();
@@ -218,7 +226,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         }
         F::Quote => string(quote(&args[0]), types),
         F::Repeat => {
-            let count = to_i64(&args[1], cx).unwrap_or(0).max(0) as usize;
+            let count = repetitions(&args[1], cx);
             let bytes = to_bytes(&args[0]).unwrap_or_default();
             if bytes.len().saturating_mul(count) > cx.max_allowed_packet() {
                 return Ok(too_long(func, cx));
@@ -226,7 +234,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             string(bytes.repeat(count), types)
         }
         F::Space => {
-            let count = to_i64(&args[0], cx).unwrap_or(0).max(0) as usize;
+            let count = repetitions(&args[0], cx);
             if count > cx.max_allowed_packet() {
                 return Ok(too_long(func, cx));
             }

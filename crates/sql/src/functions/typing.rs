@@ -123,7 +123,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
                 let (int, scale) = args[0].ty.decimal_digits();
                 ExprType::decimal(int + scale, scale, nullable)
             }
-            Numeric::Real => ExprType::double(nullable),
+            Numeric::Real => like_double(&args[0].ty, nullable),
         },
         F::BitAnd | F::BitOr | F::BitXor => {
             if args.iter().all(|a| a.ty.ty.is_binary()) && !args.is_empty() {
@@ -196,7 +196,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Charset | F::Collation => system(64, false),
 
         F::Abs => match numeric(&args[0]) {
-            Numeric::Real => ExprType::double(nullable),
+            Numeric::Real => like_double(&args[0].ty, nullable),
             Numeric::Decimal => args[0].ty.clone(),
             _ => {
                 let mut ty = ExprType::bigint(nullable);
@@ -386,6 +386,14 @@ fn division(args: &[Expr], typing: &Typing) -> ExprType {
     let scale = (scale_a + increment).min(30);
     let precision = int_a + scale_a + scale_b + increment;
     ExprType::decimal(precision.max(scale + 1), scale, true)
+}
+
+/// A DOUBLE with the digits after the point of `ty`, if that has a fixed number of them.
+fn like_double(ty: &ExprType, nullable: bool) -> ExprType {
+    match ty.ty.float_digits {
+        Some((_, digits)) if ty.ty.is_real() => fixed_double(digits, nullable),
+        _ => ExprType::double(nullable),
+    }
 }
 
 fn fixed_double(digits: u8, nullable: bool) -> ExprType {

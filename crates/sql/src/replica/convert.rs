@@ -120,7 +120,16 @@ impl SourceColumn {
             (value, _) => value,
         };
         let mut warnings = Vec::new();
-        let mut cx = StoreContext { strict: false, ignore: true, mode: SqlMode::default(), time_zone: &TimeZone::utc(), row: 1, warnings: &mut warnings };
+        // No TIME is converted to a date: the day does not matter.
+        let mut cx = StoreContext {
+            strict: false,
+            ignore: true,
+            mode: SqlMode::default(),
+            time_zone: &TimeZone::utc(),
+            now_micros: 0,
+            row: 1,
+            warnings: &mut warnings,
+        };
         highkey_types::store(value, ty, "", &mut cx).map_err(|e| e.message)
     }
 

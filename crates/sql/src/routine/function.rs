@@ -307,7 +307,15 @@ pub(super) fn as_expression(value: Value) -> Value {
 fn stored(value: Value, ty: &ColumnType, name: &str, cx: &mut dyn EvalContext) -> Result<Value> {
     let time_zone = cx.time_zone().clone();
     let mut warnings = Vec::new();
-    let mut store = StoreContext { strict: cx.is_strict(), ignore: false, mode: cx.sql_mode(), time_zone: &time_zone, row: 1, warnings: &mut warnings };
+    let mut store = StoreContext {
+        strict: cx.is_strict(),
+        ignore: false,
+        mode: cx.sql_mode(),
+        time_zone: &time_zone,
+        now_micros: cx.now_micros(),
+        row: 1,
+        warnings: &mut warnings,
+    };
     let stored = highkey_types::store(value, ty, name, &mut store);
     warnings.into_iter().for_each(|warning| cx.warn(warning));
     let mut stored = stored?;

@@ -410,6 +410,7 @@ impl SessionState {
             ignore,
             mode: self.config.sql_mode,
             time_zone: &self.config.time_zone,
+            now_micros: self.now_micros,
             row,
             warnings: &mut warnings,
         };

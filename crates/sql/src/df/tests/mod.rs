@@ -56,7 +56,15 @@ fn value(text: &str, ty: &ColumnType) -> Value {
     }
     let zone = TimeZone::utc();
     let mut warnings = Vec::new();
-    let mut cx = highkey_types::StoreContext { strict: true, ignore: false, mode: SqlMode::default(), time_zone: &zone, row: 1, warnings: &mut warnings };
+    let mut cx = highkey_types::StoreContext {
+        strict: true,
+        ignore: false,
+        mode: SqlMode::default(),
+        time_zone: &zone,
+        now_micros: 0,
+        row: 1,
+        warnings: &mut warnings,
+    };
     highkey_types::store(Value::text(text), ty, "c", &mut cx).expect("test data fits its column")
 }
 

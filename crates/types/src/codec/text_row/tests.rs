@@ -128,6 +128,7 @@ fn stored(text: Option<&[u8]>, ty: &ColumnType, charset: Charset) -> Option<Valu
         ignore: false,
         mode: SqlMode { no_zero_date: true, no_zero_in_date: true, error_for_division_by_zero: true, ..SqlMode::default() },
         time_zone: &TimeZone::parse("+00:00").unwrap(),
+        now_micros: 0,
         row: 1,
         warnings: &mut warnings,
     };

@@ -1,0 +1,32 @@
+# A time of day stored as a date is of the day of the statement, which SET timestamp says, in the session's time zone.
+SET time_zone='+00:00';
+CREATE TABLE t (id INT PRIMARY KEY, d DATE, dt DATETIME(3), ts TIMESTAMP NULL, y YEAR);
+SET timestamp=1600000000;
+INSERT INTO t VALUES (1, TIME'10:00:00', TIME'10:00:00.5', TIME'10:00:00', TIME'10:00:00');
+INSERT INTO t VALUES (2, TIME'30:00:00', TIME'-10:00:00', TIME'26:00:00', TIME'-838:59:59');
+SELECT *, UNIX_TIMESTAMP(ts) FROM t ORDER BY id;
+SET timestamp=1600000000, time_zone='+13:00';
+UPDATE t SET d=TIME'01:02:03', dt=TIME'01:02:03' WHERE id=1;
+SELECT *, UNIX_TIMESTAMP(ts) FROM t ORDER BY id;
+SET timestamp=1546300799, time_zone='+00:00';
+INSERT INTO t VALUES (3, CURTIME(), CURTIME(), CURTIME(), CURTIME());
+SET time_zone='+01:00';
+INSERT INTO t VALUES (4, CURTIME(), CURTIME(), CURTIME(), CURTIME());
+SELECT *, UNIX_TIMESTAMP(ts) FROM t ORDER BY id;
+# From tables, by ALTER TABLE, a generated column and a stored function.
+CREATE TABLE times (a TIME);
+INSERT INTO times VALUES ('05:06:07');
+CREATE TABLE days (a DATETIME);
+INSERT INTO days SELECT a FROM times;
+SET timestamp=1000000000;
+INSERT INTO days SELECT a FROM times;
+SELECT * FROM days ORDER BY a;
+ALTER TABLE times MODIFY a DATETIME;
+SELECT * FROM times;
+CREATE TABLE computed (a TIME, b DATETIME AS (a) STORED);
+INSERT INTO computed (a) VALUES ('03:04:05');
+SELECT * FROM computed;
+CREATE FUNCTION on_the_day(x TIME) RETURNS DATETIME DETERMINISTIC RETURN x;
+SELECT on_the_day('01:02:03');
+DROP FUNCTION on_the_day;
+SET timestamp=DEFAULT, time_zone=DEFAULT;

@@ -6,7 +6,7 @@ use super::collation;
 use super::fold::Folder;
 use super::merge::{as_bytes, chosen_number};
 use super::scope::is_column;
-use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
+use crate::plan::{Coercibility, CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
 /// What a type is when compared with another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,8 +143,9 @@ fn alone(class: Class, typed: &Expr) -> CompareBy {
 /// A date against a string: the string becomes a date once, if it is a literal that is one.
 fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
     let is_moment = text.as_literal().is_none_or(|value| folder.moment(value).is_some());
-    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
-    if is_moment { beside_date(temporal, text, true, folder) } else { CompareBy::Text(folder.collation()) }
+    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to. With COLLATE or a cast it is no literal to MySQL.
+    let computed = text.ty.coercibility == Coercibility::Explicit || (text.ty.ty.is_binary() && text.ty.coercibility == Coercibility::Implicit);
+    if is_moment || computed { beside_date(temporal, text, is_moment, folder) } else { CompareBy::Text(folder.collation()) }
 }
 
 /// The domain of a date and a string that is taken for a moment whatever it is.

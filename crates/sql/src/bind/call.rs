@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use highkey_types::{Collation, ColumnType, IntervalUnit, MySqlError, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, DateRules, IntervalUnit, MySqlError, Str, TypeKind, Value, parse_datetime};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
 use super::merge::{as_written, chosen_number, coerce, members_as_text, merge};
+use crate::expr::convert::to_text;
 use crate::functions::{FuncId, Typing, result_type, wants_geometries};
 use crate::parse::ast::{self, FunctionCall, Literal};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
@@ -74,6 +75,23 @@ pub(super) fn unit_name(unit: IntervalUnit) -> &'static str {
         DayMinute => "DAY_MINUTE",
         DayHour => "DAY_HOUR",
         YearMonth => "YEAR_MONTH",
+    }
+}
+
+fn has_date(expr: &Expr) -> bool {
+    matches!(expr.ty.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_))
+}
+
+/// How many digits of a second a moment shows that is chosen among `expr` and others: of a literal string as many as it has, if it is a date.
+fn shown_fsp(expr: &Expr) -> u8 {
+    match &expr.ty.ty.kind {
+        TypeKind::Decimal { scale, .. } => (*scale).min(6),
+        TypeKind::Float | TypeKind::Double => 6,
+        _ if expr.ty.ty.is_string() => {
+            let text = expr.as_literal().and_then(to_text);
+            text.and_then(|text| parse_datetime(&text, DateRules::default()).ok()).map_or(6, |read| read.fraction_digits)
+        }
+        _ => expr.ty.ty.fsp(),
     }
 }
 
@@ -147,7 +165,7 @@ impl Binder<'_> {
         self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }
 
-    /// COALESCE, GREATEST and LEAST: all arguments become one type.
+    /// COALESCE, GREATEST and LEAST: all arguments become one type, in which they compare.
     fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
         if func != FuncId::Coalesce && args.iter().any(|arg| arg.ty.ty.is_geometry()) {
             return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
@@ -156,16 +174,33 @@ impl Binder<'_> {
         let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
             ty.nullable = args.iter().all(|a| a.ty.nullable);
-        } else if args.iter().any(|a| a.ty.ty.is_temporal()) && ty.ty.is_text() && !args.iter().any(|a| a.ty.ty.is_number()) {
-            // A temporal value and strings compare as temporal values.
-            let temporal = args.iter().find(|a| a.ty.ty.is_temporal()).map(|a| a.ty.ty.clone()).expect("just seen");
-            ty = ExprType::column(temporal, ty.nullable);
+        } else if ty.ty.is_string() && args.iter().any(has_date) {
+            return Ok(self.chosen_moment(func, args, ty));
         }
-        let text = args.iter().any(|a| a.ty.ty.is_text()) && ty.ty.is_temporal() && func != FuncId::Coalesce;
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
-        let chosen = self.folder.fold(Expr::call(func, args, ty));
-        // Compared as temporal values, given as text.
-        Ok(if text { coerce(chosen, &ExprType::text(29, self.cx.collation(), true)) } else { chosen })
+        Ok(self.folder.fold(Expr::call(func, args, ty)))
+    }
+
+    /// GREATEST and LEAST of a date and what is neither date nor time, which are text of type `ty`: all compare as moments, numbers as what their text is, and the
+    /// chosen one shows as a DATETIME if there is one, else as the first date. If it is the zero date, as what is no date is, the texts are compared.
+    fn chosen_moment(&self, func: FuncId, args: Vec<Expr>, ty: ExprType) -> Expr {
+        let moment = ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true);
+        let fsp = args.iter().map(shown_fsp).max().unwrap_or(0);
+        let has_datetime = args.iter().any(|arg| matches!(arg.ty.ty.kind, TypeKind::DateTime(_)));
+        let first_is_date = args.iter().find(|arg| has_date(arg)).is_some_and(|arg| arg.ty.ty.kind == TypeKind::Date);
+        let shown = ColumnType::new(if first_is_date && !has_datetime { TypeKind::Date } else { TypeKind::DateTime(fsp) });
+        let length = ty.char_length().max(shown.display_length());
+        let ty = ExprType::text(length, ty.ty.collation, ty.nullable).with_coercibility(ty.coercibility);
+        let moments = args.iter().map(|arg| {
+            let arg = self.bits_as_bytes(arg.clone());
+            let arg = if arg.ty.ty.is_number() { self.as_text(arg) } else { arg };
+            self.folder.fold(Expr::call(FuncId::ComparedMoment, vec![arg], moment.clone()))
+        });
+        let chosen = self.folder.fold(Expr::call(func, moments.collect(), moment.clone()));
+        let chosen = self.folder.fold(coerce(chosen, &ExprType::column(shown, true)));
+        let texts = args.into_iter().map(|arg| coerce(arg, &ty)).collect();
+        let text = self.folder.fold(Expr::call(func, texts, ty.clone()));
+        self.folder.fold(Expr::call(FuncId::ShownMoment, vec![chosen, text], ty))
     }
 
     /// A function by its name.

@@ -6,7 +6,7 @@ use super::collation;
 use super::fold::Folder;
 use super::merge::{as_bytes, chosen_number};
 use super::scope::is_column;
-use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
+use crate::plan::{Coercibility, CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
 /// What a type is when compared with another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,8 +143,9 @@ fn alone(class: Class, typed: &Expr) -> CompareBy {
 /// A date against a string: the string becomes a date once, if it is a literal that is one.
 fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
     let is_moment = text.as_literal().is_none_or(|value| folder.moment(value).is_some());
-    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
-    if is_moment { beside_date(temporal, text, true, folder) } else { CompareBy::Text(folder.collation()) }
+    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to. With COLLATE or a cast it is no literal to MySQL.
+    let computed = text.ty.coercibility == Coercibility::Explicit || (text.ty.ty.is_binary() && text.ty.coercibility == Coercibility::Implicit);
+    if is_moment || computed { beside_date(temporal, text, is_moment, folder) } else { CompareBy::Text(folder.collation()) }
 }
 
 /// The domain of a date and a string that is taken for a moment whatever it is.
@@ -306,13 +307,15 @@ fn stored_moment(value: &Value, ty: &ColumnType, folder: &Folder<'_>) -> Option<
     })
 }
 
-/// The year that a YEAR column makes of a number, or of the number that a string begins with.
+/// The year that a YEAR column makes of a date, of a number, or of the number that a string begins with.
 fn year(value: &Value) -> Option<i64> {
     use highkey_types::Decimal;
     let (number, text) = match value {
         Value::Int(n) => (Decimal::from(*n), None),
         Value::Decimal(n) => (*n, None),
         Value::Double(n) => (Decimal::from_f64(*n)?, None),
+        Value::Date(date) => return Some(i64::from(date.year)),
+        Value::DateTime(moment) => return Some(i64::from(moment.date.year)),
         Value::Text(text) => {
             let parsed = Decimal::parse_prefix(text.as_bytes());
             if parsed.length == 0 || parsed.overflow {
@@ -322,6 +325,10 @@ fn year(value: &Value) -> Option<i64> {
         }
         _ => return None,
     };
+    // A string may round up to the year 0000.
+    if number.is_negative() && text.is_none() {
+        return None;
+    }
     match number.to_i64()? {
         // '0' and '00' are 2000, the number 0 and '0000' the year 0000.
         0 if text.is_some_and(|text| text.len() != 4) => Some(2000),
@@ -362,8 +369,10 @@ fn time_of_constant(column: &Expr, constant: &Expr, folder: &Folder<'_>) -> Opti
     if takes && is_column(column) && class(&column.ty) == Class::Time { stored_time(column, constant, folder) } else { None }
 }
 
-/// The constants of a list, stored into the column before it: for dates and times all or none of a list of numbers, for years each of a list of strings.
+/// The constants of a list, stored into the column before it: for dates and times all or none of a list of numbers, for years each of a list of strings or dates.
 fn store_constants(column: &Expr, list: &mut [Expr], folder: &Folder<'_>) {
+    let classes: Vec<Class> = list.iter().map(|item| class(&item.ty)).collect();
+    let all = |wanted: &[Class]| classes.iter().all(|class| wanted.contains(class));
     match &column.ty.ty.kind {
         TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) if list.iter().all(|item| item.ty.ty.is_number()) => {
             let stored: Option<Vec<Expr>> = list.iter().map(|item| stored_constant(column, item, folder)).collect();
@@ -377,7 +386,7 @@ fn store_constants(column: &Expr, list: &mut [Expr], folder: &Folder<'_>) {
                 list.clone_from_slice(&stored);
             }
         }
-        TypeKind::Year if list.iter().all(|item| matches!(class(&item.ty), Class::Text | Class::Null)) => {
+        TypeKind::Year if all(&[Class::Text, Class::Null]) || all(&[Class::Date, Class::DateTime]) => {
             for item in list {
                 if let Some(stored) = stored_constant(column, item, folder) {
                     *item = stored;

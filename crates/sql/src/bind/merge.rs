@@ -4,6 +4,7 @@ use highkey_types::{Collation, ColumnType, GeometryType, MySqlError, Shape, Type
 
 use super::collation;
 use super::fold::Folder;
+use crate::functions::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
 
 /// Classes of type, as far as merging needs them.
@@ -180,8 +181,12 @@ pub(super) fn as_written(branch: Expr) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(branch)), ty }
 }
 
-/// IF or CASE of strings and others where a number is wanted: of what is no string its own number, and not the one that its text begins with.
+/// IF or CASE of strings and others where a number is wanted: of what is no string its own number, and not the one that its text begins with. The same of
+/// GREATEST and LEAST of dates and others.
 pub(super) fn chosen_number(mut expr: Expr) -> Expr {
+    if let ExprKind::Call { func: FuncId::ShownMoment, args } = &mut expr.kind {
+        return coerce(args.swap_remove(0), &ExprType::double(true));
+    }
     let ExprKind::Case { branches, otherwise } = &mut expr.kind else { return expr };
     let is_other = |value: &Expr| matches!(&value.kind, ExprKind::Cast(inner) if has_number(&inner.ty.ty));
     if !expr.ty.ty.is_string() || !branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(is_other) {

@@ -50,6 +50,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::Coalesce => Ok(args.iter().find(|a| !a.is_null()).cloned().unwrap_or_default()),
         F::Greatest | F::Least | F::Interval | F::Field | F::Strcmp | F::IsNullFunc => search::compare(func, args, types, cx),
         F::ComparedMoment => Ok(crate::expr::moment(&args[0], cx).map_or(Value::Null, Value::DateTime)),
+        F::ShownMoment => Ok(search::shown_moment(args, types)),
         F::DateAdd | F::DateSub => datetime::date_add(args, func == F::DateSub, types, cx),
         F::Extract => datetime::extract(args, cx),
         F::TimestampDiff => datetime::timestamp_diff(args, cx),

@@ -71,6 +71,21 @@ pub(super) fn compare(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut 
     }
 }
 
+/// The text of a moment, or the other text if it is the zero date.
+pub(super) fn shown_moment(args: &[Value], types: &Types<'_>) -> Value {
+    let is_zero = match &args[0] {
+        Value::Date(date) => date.is_zero(),
+        Value::DateTime(moment) => moment.is_zero(),
+        _ => false,
+    };
+    if is_zero {
+        return args[1].clone();
+    }
+    let mut text = Vec::new();
+    args[0].to_text(&types.arg(0).ty, &mut text);
+    string(text, types)
+}
+
 /// The collation that the first two arguments have together: the binder made sure that there is one.
 pub(super) fn common(types: &Types<'_>) -> &'static highkey_types::Collation {
     let (a, b) = (types.arg(0), types.arg(1));

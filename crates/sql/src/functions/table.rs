@@ -59,7 +59,7 @@ impl FuncId {
         !matches!(
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
-                | TimestampDiff | ComparedMoment | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
+                | TimestampDiff | ComparedMoment | ShownMoment | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
                 | JsonValue
         )
     }
@@ -181,6 +181,8 @@ functions! {
     IsNullFunc "ISNULL" 1..=1 Pure;
     // What a string is among moments, where it is compared with one.
     ComparedMoment "MOMENT" 1..=1 Pure;
+    // The text of a moment, or another text if it is the zero date: (moment, text).
+    ShownMoment "MOMENT_TEXT" 2..=2 Pure;
     // Conversion of a string's character set: (text, charset name as a literal); collation is the type's.
     ConvertUsing "CONVERT" 2..=2 Pure;
     // CAST to CHAR(n) and BINARY(n): (string, n) cut to n characters, padded to n bytes.

@@ -141,6 +141,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Coalesce | F::Greatest | F::Least => args[0].ty.clone(),
         F::Interval | F::Field => integer(false, 10),
         F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
+        F::ShownMoment => args[1].ty.clone(),
         F::IsNullFunc => ExprType::boolean(false),
         F::ConvertUsing | F::CutText | F::PadBytes | F::JsonValue => args[0].ty.clone(),
 

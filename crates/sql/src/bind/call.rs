@@ -174,7 +174,7 @@ impl Binder<'_> {
         let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
             ty.nullable = args.iter().all(|a| a.ty.nullable);
-        } else if ty.ty.is_string() && args.iter().any(has_date) {
+        } else if ty.ty.is_string() && args.iter().any(has_date) && args.iter().all(Expr::is_repeatable) {
             return Ok(self.chosen_moment(func, args, ty));
         }
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
@@ -182,7 +182,8 @@ impl Binder<'_> {
     }
 
     /// GREATEST and LEAST of a date and what is neither date nor time, which are text of type `ty`: all compare as moments, numbers as what their text is, and the
-    /// chosen one shows as a DATETIME if there is one, else as the first date. If it is the zero date, as what is no date is, the texts are compared.
+    /// chosen one shows as a DATETIME if there is one, else as the first date. If it is the zero date, as what is no date is, the texts are compared: each argument
+    /// is evaluated twice.
     fn chosen_moment(&self, func: FuncId, args: Vec<Expr>, ty: ExprType) -> Expr {
         let moment = ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true);
         let fsp = args.iter().map(shown_fsp).max().unwrap_or(0);

@@ -348,7 +348,7 @@ fn store_constant(left: &mut Expr, right: &mut Expr, folder: &Folder<'_>) {
         TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) => constant.ty.ty.is_number(),
         _ => false,
     };
-    if stores(left, right) {
+    if is_column(left) && stores(left, right) {
         if let Some(stored) = stored_constant(left, right, folder) {
             *right = stored;
         }

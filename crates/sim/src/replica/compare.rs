@@ -76,16 +76,19 @@ async fn compare(source: &mut Conn, replica: &mut Conn, schema: &str, table: &st
          WHERE table_schema = '{schema}' AND table_name = '{table}' ORDER BY ordinal_position"
     );
     let plain = |columns: Vec<String>| -> Vec<String> { columns.into_iter().map(|c| c.replace("utf8mb3", "utf8").replace(" longtext ", " json ").replace(" json NO utf8mb4", " json NO ").replace(" json YES utf8mb4", " json YES ")).collect() };
-    let (theirs, ours) = (plain(names(source, &columns).await?), plain(names(replica, &columns).await?));
+    let (theirs_types, ours_types) = (names(source, &columns).await?, names(replica, &columns).await?);
+    let (theirs, ours) = (plain(theirs_types.clone()), plain(ours_types.clone()));
     if theirs != ours {
         return Err(format!("{schema}.{table} has the columns {theirs:?} on the source, {ours:?} on the replica").into());
     }
+    // MariaDB keeps a document as it was written, the replica in the form that MySQL shows.
+    let is_json: Vec<bool> = theirs_types.iter().zip(&ours_types).map(|(theirs, ours)| theirs.contains(" longtext ") && ours.contains(" json ")).collect();
     let (theirs, ours) = (all(source, schema, table).await?, all(replica, schema, table).await?);
     if theirs.len() != ours.len() {
         return Err(format!("{schema}.{table} has {} rows on the source, {} on the replica", theirs.len(), ours.len()).into());
     }
     for (theirs, ours) in theirs.iter().zip(&ours) {
-        if let Some(column) = (0..theirs.len()).find(|&column| theirs[column] != ours[column]) {
+        if let Some(column) = (0..theirs.len()).find(|&column| theirs[column] != ours[column] && !(is_json[column] && same_document(&theirs[column], &ours[column]))) {
             return Err(format!("{schema}.{table}, row {}, column {column}: {} on the source, {} on the replica", shown(&theirs[0]), shown(&theirs[column]), shown(&ours[column])).into());
         }
     }
@@ -102,6 +105,11 @@ async fn all(connection: &mut Conn, schema: &str, table: &str) -> Result<Vec<Vec
     let mut rows: Vec<Vec<_>> = rows.into_iter().map(|row| row.unwrap().into_iter().map(cell).collect()).collect();
     rows.sort();
     Ok(rows)
+}
+
+fn same_document(theirs: &Option<Vec<u8>>, ours: &Option<Vec<u8>>) -> bool {
+    let document = |cell: &Option<Vec<u8>>| serde_json::from_slice::<serde_json::Value>(cell.as_deref()?).ok();
+    document(theirs).is_some_and(|theirs| Some(theirs) == document(ours))
 }
 
 fn shown(cell: &Option<Vec<u8>>) -> String {

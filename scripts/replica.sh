@@ -107,10 +107,6 @@ load() { # load SEED: in the background, its id in LOAD
     LOAD=$!
 }
 
-wait_for_load() { # after kills: of a load that is long over by then the shell may know no more (127)
-    wait "$LOAD" || [ $? = 127 ]
-}
-
 follow() { # follow SCENARIO: tells the replica its source
     local how
     case $1 in
@@ -208,20 +204,22 @@ round() { # round SCENARIO
     load $((SEED + 2))
     for _ in $(seq $((SECONDS_PER_ROUND / 10 + 5))); do
         sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / ($SECONDS_PER_ROUND / 10 + 9) + 0.3 }")"
+        kill -0 $LOAD 2>/dev/null || break
         kill_hard "$REPLICA"
         start_replica "$1"
     done
-    wait_for_load
+    wait $LOAD
     compare "$1"
 
     # Kill -9 of the source. Its log is synced with every commit by default in MySQL, and MariaDB's recovery undoes what it has not logged.
     load $((SEED + 3))
     for _ in $(seq $((SECONDS_PER_ROUND / 30 + 2))); do
         sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / ($SECONDS_PER_ROUND / 30 + 4) + 0.5 }")"
+        kill -0 $LOAD 2>/dev/null || break
         kill_hard "$SOURCE"
         start_source "$1"
     done
-    wait_for_load
+    wait $LOAD
     compare "$1"
     stop_all
 }

@@ -32,13 +32,14 @@ pub(super) struct Logged {
 }
 
 impl Logged {
-    /// Reads the files that the server had before it was started, compares what they make of the tables with what is there, and purges them.
+    /// Reads the files that there are, compares what they make of the tables with what is there, and purges them.
     /// Nobody else may write. Nothing without a binary log, or if it is for others.
     pub async fn verify(&mut self, connection: &mut Conn, options: &Options) -> Result<()> {
         if options.keep_binlog || connection.query_first("SELECT @@log_bin").await? != Some(1) {
             return Ok(());
         }
-        // Each start begins a file; before it all that was durable has been written into those before.
+        // All that is durable has been written when a file begins.
+        connection.query_drop("FLUSH BINARY LOGS").await?;
         let files: Vec<mysql_async::Row> = connection.query("SHOW BINARY LOGS").await?;
         let files: Vec<String> = files.iter().filter_map(|row| row.get(0)).collect();
         let Some((newest, complete)) = files.split_last() else { return Err("no binary log files".into()) };

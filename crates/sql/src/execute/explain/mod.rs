@@ -185,7 +185,9 @@ impl Session {
         let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
         // What is changed by several tables' rows is found by DataFusion.
         let fast = if changed.is_none() { self.compile_fast(bound)? } else { None };
-        if let Some(fast) = &fast {
+        if let Some(fast) = &fast
+            && !self.will_leave(fast)?
+        {
             let shown = Explainer::new(self, Way::Fast(fast)).statement(&bound.rel)?;
             let lines = tree::fast(fast, &bound.rel, &shown);
             return Ok((shown, lines.into_iter().map(|line| line.line(&[])).collect()));

@@ -226,7 +226,6 @@ impl Session {
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let mut fast = self.compile_fast(query)?;
         if let Some(found) = &fast
-            && self.state.config.executor != Executor::Fast
             && self.reads_many(found)?
         {
             fast = None;

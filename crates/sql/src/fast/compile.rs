@@ -166,12 +166,11 @@ impl FastQuery {
     /// Finds the index; false if the fast path would be the slower one.
     fn shape(&mut self) -> Option<bool> {
         let Source::Table(source) = &mut self.source else { return Some(true) };
-        let condition = match self.stages.first() {
-            Some(Stage::Filter(predicate)) => Some(predicate.clone()),
-            _ => None,
-        };
-        if condition.is_some() {
-            self.stages.remove(0);
+        let mut condition = None;
+        if matches!(self.stages.first(), Some(Stage::Filter(_)))
+            && let Stage::Filter(predicate) = self.stages.remove(0)
+        {
+            condition = Some(predicate);
         }
         let small = source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE);
         if source.lock.is_none()

@@ -13,7 +13,7 @@ use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
-use crate::session::{Reach, Session, SessionState};
+use crate::session::{Executor, Reach, Session, SessionState};
 
 /// Rows that are read of an index before it is asked how many there are. Fewer are read in less time than DataFusion plans in.
 const LOOK_AFTER: u64 = 500;
@@ -443,6 +443,9 @@ impl Session {
     /// It reads more rows, by an estimate, than a stage may hold: not for whoever keeps them in memory, or can lock them as one range.
     pub(crate) fn reads_many(&mut self, query: &FastQuery) -> Result<bool, MySqlError> {
         let Source::Table(source) = &query.source else { return Ok(false) };
+        if self.state.config.executor == Executor::Fast {
+            return Ok(false);
+        }
         // Where gaps are not locked, DataFusion is given the locked rows of a table at once.
         if (source.lock.is_some() && !self.locks_gaps()) || query.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. })) {
             return Ok(false);

@@ -230,7 +230,7 @@ impl Session {
         {
             fast = None;
         }
-        let many = fast.as_ref().is_some_and(FastQuery::has_large_limit);
+        let many = fast.as_ref().is_some_and(FastQuery::may_give_many);
         // What triggers do comes between the rows, and needs the session.
         let known = if reads_target || inserter.by_row || inserter.in_order || many {
             Some(Known::Kept(self.keep_rows(query, fast.as_ref()).await?))

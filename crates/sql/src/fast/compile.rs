@@ -38,9 +38,10 @@ impl FastQuery {
         shares && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }))
     }
 
-    /// It stops after more rows than are to be kept in memory.
-    pub fn has_large_limit(&self) -> bool {
-        self.stages.iter().any(|stage| matches!(stage, Stage::Limit { count, .. } if !count.as_ref().is_some_and(small_limit)))
+    /// It may give more rows than are to be kept in memory, and is the fast path's all the same.
+    pub fn may_give_many(&self) -> bool {
+        let locks = matches!(&self.source, Source::Table(source) if source.lock.is_some_and(|lock| lock.exclusive));
+        locks || self.stages.iter().any(|stage| matches!(stage, Stage::Limit { count, .. } if !count.as_ref().is_some_and(small_limit)))
     }
 
     /// How many rows the index may have for it; `None`: however many they are. `total`: those of the table.
@@ -332,11 +333,17 @@ fn row_keys(rel: &Rel) -> Option<Vec<KeyPart>> {
     rel.fields.iter().map(|field| key_of(&field.ty.ty)).collect()
 }
 
-/// The values of its rows are of their columns' types, and have no more digits: what they are made of may be anywhere below.
+/// The values of its rows are of their columns' types, and have no more digits, whatever they are made of below.
 fn keeps_types(rel: &Rel) -> bool {
-    let mut kept = true;
-    rel.for_each_root(&mut |root| kept &= !root.has_hidden_digits() && has_its_type(root));
-    kept
+    let keeps = |expr: &Expr| !expr.has_hidden_digits() && has_its_type(expr);
+    let own = match &rel.kind {
+        RelKind::Project { exprs, .. } => exprs.iter().all(keeps),
+        RelKind::Values { rows } => rows.iter().flatten().all(keeps),
+        // An aggregate's value has the digits of its type.
+        RelKind::Aggregate { groups, aggregates, .. } => groups.iter().all(keeps) && aggregates.iter().flat_map(|a| &a.args).all(has_its_type),
+        _ => true,
+    };
+    own && rel.inputs().into_iter().all(keeps_types)
 }
 
 fn key_of(ty: &ColumnType) -> Option<KeyPart> {

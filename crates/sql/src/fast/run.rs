@@ -12,7 +12,8 @@ use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_
 use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
 use crate::expr;
-use crate::plan::{self, Field, SortKey};
+use crate::parse::ast::LockWait;
+use crate::plan::{self, Field, LockSpec, SortKey};
 use crate::session::{Executor, Reach, Session, SessionState};
 
 /// Rows that are read of an index before it is asked how many there are. Fewer are read in less time than DataFusion plans in.
@@ -446,8 +447,9 @@ impl Session {
         if self.state.config.executor == Executor::Fast {
             return Ok(false);
         }
-        // Where gaps are not locked, DataFusion is given the locked rows of a table at once.
-        if (source.lock.is_some() && !self.locks_gaps()) || query.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. })) {
+        // DataFusion is given all rows at once that are locked in another way.
+        let ranges_lock = |lock: LockSpec| !lock.exclusive && lock.wait == LockWait::Wait && self.locks_gaps();
+        if source.lock.is_some_and(|lock| !ranges_lock(lock)) || query.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. })) {
             return Ok(false);
         }
         let rows = match &source.access {

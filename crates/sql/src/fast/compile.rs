@@ -123,7 +123,8 @@ impl FastQuery {
         };
         stages.reverse();
         let forced = executor == Executor::Fast;
-        let mut query = FastQuery { source, stages, budget: BUDGET, may_leave: false };
+        let wants_workers = matches!(bound.hints.pq, PqHint::On { workers, .. } if workers.is_none_or(|workers| workers > 1));
+        let mut query = FastQuery { source, stages, budget: BUDGET, may_leave: false, wants_workers };
         let faster = if is_empty { true } else if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
         if forced {
             query.budget = u64::MAX;

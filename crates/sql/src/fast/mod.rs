@@ -31,6 +31,8 @@ pub struct FastQuery {
     budget: u64,
     /// It is left to DataFusion where an index has very many rows for it, which shows when some have been read.
     may_leave: bool,
+    /// A hint asks for workers.
+    wants_workers: bool,
 }
 
 /// Where rows come from.
@@ -159,6 +161,11 @@ impl FastQuery {
 
     fn checks_rows(&self) -> bool {
         matches!(&self.source, Source::Table(source) if source.residual.is_some())
+    }
+
+    /// The first line of EXPLAIN FORMAT=TREE: who runs it, and so why on one thread.
+    pub(crate) fn headline(&self) -> &'static str {
+        if self.wants_workers { "Fast path (serial, though PQ asks for workers)" } else { "Fast path" }
     }
 
     /// Rows are sorted: no index gives them in their order.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::parallel::SerialReason;
 use crate::session::Work;
 
-/// The queries on DataFusion of a connection's running statement.
+/// The queries on DataFusion of a connection's running statement, and why those on the fast path, if they were large, did without.
 #[derive(Debug, Default)]
 pub struct QueryActivity {
     /// On how many threads they ran: a bit for several, and one for each reason why on one.
@@ -45,7 +45,7 @@ impl QueryActivity {
     }
 
     /// A query is about to run on so many threads, or on one.
-    pub(super) fn note_degree(&self, degree: Result<usize, SerialReason>) {
+    pub fn note_degree(&self, degree: Result<usize, SerialReason>) {
         let bit = degree.map_or_else(|reason| 1 << reason as u8, |_| PARALLEL);
         self.degrees.fetch_or(bit, Ordering::Relaxed);
     }
@@ -168,7 +168,7 @@ mod tests {
         assert!(!activity.was_parallel());
         activity.note_degree(Ok(2));
         assert!(activity.was_parallel());
-        assert_eq!(activity.was_serial(), [false; 5]);
+        assert_eq!(activity.was_serial(), [false; SerialReason::ALL.len()]);
         for (n, reason) in SerialReason::ALL.into_iter().enumerate() {
             activity.clear();
             activity.note_degree(Err(reason));

@@ -28,10 +28,13 @@ pub enum SerialReason {
     Workers,
     /// Its answer depends on the order of the rows, and no scan of it can be shared in order, or it evaluates what must be evaluated row by row.
     Order,
+    /// The fast path has read its rows, so many that DataFusion would have shared them out.
+    FastPath,
 }
 
 impl SerialReason {
-    pub const ALL: [SerialReason; 5] = [SerialReason::Disabled, SerialReason::Hint, SerialReason::Cost, SerialReason::Workers, SerialReason::Order];
+    pub const ALL: [SerialReason; 6] =
+        [SerialReason::Disabled, SerialReason::Hint, SerialReason::Cost, SerialReason::Workers, SerialReason::Order, SerialReason::FastPath];
 
     /// As in `PQ_serial_<reason>`.
     pub fn name(self) -> &'static str {
@@ -41,6 +44,7 @@ impl SerialReason {
             SerialReason::Cost => "cost",
             SerialReason::Workers => "workers",
             SerialReason::Order => "order",
+            SerialReason::FastPath => "fast_path",
         }
     }
 
@@ -52,6 +56,7 @@ impl SerialReason {
             SerialReason::Cost => "cost below parallel_cost_threshold",
             SerialReason::Workers => "no free workers",
             SerialReason::Order => "the answer depends on the order of the rows",
+            SerialReason::FastPath => "the fast path",
         }
     }
 }
@@ -87,6 +92,15 @@ impl ParallelSettings {
             queue_timeout: Duration::ZERO,
             hint: PqHint::Unset,
             ordered: false,
+        }
+    }
+
+    /// A query with that hint may have several threads.
+    pub fn wants_several(&self, hint: &PqHint) -> bool {
+        match hint {
+            PqHint::Off => false,
+            PqHint::On { workers, .. } => workers.is_none_or(|workers| workers > 1),
+            PqHint::Unset => self.enabled && self.default_degree > 1,
         }
     }
 
@@ -343,7 +357,8 @@ impl Workers {
         Some(TakenWorkers { workers: Some(self.clone()), count })
     }
 
-    pub(super) fn stayed_serial(&self, reason: SerialReason) {
+    /// A query has stayed on one thread.
+    pub fn stayed_serial(&self, reason: SerialReason) {
         self.serial[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::subqueries::settle_calls;
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
-use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows};
+use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows, SerialReason};
 use crate::fast::{FastQuery, Progress};
 use crate::full_text::Search;
 use crate::information_schema;
@@ -429,12 +429,14 @@ impl Session {
         let Some(fast) = fast.filter(|fast| !(fast.shares_whole_table() && self.locks_gaps())) else { return Ok(None) };
         let lines = if self.profile.is_some() { self.fast_lines(fast, bound)? } else { Vec::new() };
         let diagnostics = self.state.diagnostics.clone();
+        let read_before = self.state.process.rows_examined();
         match self.run_fast(fast, bound.fields(), destination).await? {
             Progress::Done(rows, measured) => {
                 if let Some(profile) = &self.profile {
                     profile.set_query(lines.into_iter().map(|line| line.line(&measured)).collect());
                 }
                 self.state.count(StatusCounter::SelectFastPath, 1);
+                self.note_serial(&bound.hints, self.state.process.rows_examined().saturating_sub(read_before));
                 Ok(Some(rows))
             }
             Progress::TooLarge => {
@@ -442,6 +444,15 @@ impl Session {
                 self.state.diagnostics = diagnostics;
                 Ok(None)
             }
+        }
+    }
+
+    /// The fast path has read so many rows. If they cost what several threads are for, it is why they were read by one.
+    fn note_serial(&self, hints: &Hints, rows: u64) {
+        let parallel = &self.state.config.parallel;
+        if rows > 0 && rows as f64 * df::ROW_COST >= parallel.cost_threshold as f64 && parallel.wants_several(&hints.pq) {
+            self.state.instance.queries().workers().stayed_serial(SerialReason::FastPath);
+            self.state.process.queries().note_degree(Err(SerialReason::FastPath));
         }
     }
 

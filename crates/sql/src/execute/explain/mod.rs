@@ -181,11 +181,18 @@ impl Session {
 
     /// A query whose tables are open, and its lines in FORMAT=TREE. `changed`: what a statement does to tables of it.
     async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<Line>), Failure> {
-        let (verb, targets) = changed.unwrap_or_default();
-        let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
         // What is changed by several tables' rows is found by DataFusion.
         let fast = if changed.is_none() { self.compile_fast(bound)? } else { None };
-        if let Some(fast) = &fast {
+        self.shown_way(bound, fast, changed).await
+    }
+
+    /// The same of a query that `fast` runs, if there is one.
+    async fn shown_way(&mut self, bound: &BoundQuery, fast: Option<FastQuery>, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<Line>), Failure> {
+        let (verb, targets) = changed.unwrap_or_default();
+        let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
+        if let Some(fast) = &fast
+            && !self.will_leave(fast)?
+        {
             let shown = Explainer::new(self, Way::Fast(fast)).statement(&bound.rel)?;
             let lines = tree::fast(fast, &bound.rel, &shown);
             return Ok((shown, lines.into_iter().map(|line| line.line(&[])).collect()));
@@ -250,7 +257,13 @@ impl Session {
         let mut values: Vec<&Expr> = bound.on_duplicate.iter().filter_map(|(_, value)| value.expr()).collect();
         let source = match &bound.source {
             BoundSource::Query(query) => {
-                let (source, lines) = self.shown_query(query, None).await?;
+                let mut fast = self.compile_fast(query)?;
+                if let Some(found) = &fast
+                    && self.reads_many(found)?
+                {
+                    fast = None;
+                }
+                let (source, lines) = self.shown_way(query, fast, None).await?;
                 tree.extend(lines.into_iter().map(|line| line.inside(1)));
                 Some(source)
             }

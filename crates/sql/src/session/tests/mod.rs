@@ -10,6 +10,7 @@ mod depth;
 mod event_runs;
 mod explain;
 mod failures;
+mod fast_path;
 mod dml;
 mod foreign_keys;
 mod full_text;

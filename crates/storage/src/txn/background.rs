@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::system::System;
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, Lsn, TxnId};
+use crate::ids::{IndexId, Lsn};
 use crate::lock::Owner;
 use crate::sync::{Arc, AtomicBool, Ordering};
 

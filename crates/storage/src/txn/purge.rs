@@ -198,6 +198,14 @@ impl History {
         }
     }
 
+    /// What had its turn meanwhile need not be looked at.
+    fn catch_up(&self, ahead: &mut Ahead) {
+        let taken = self.front.lock().taken;
+        if ahead.next < taken {
+            *ahead = Ahead { next: taken, ..Ahead::default() };
+        }
+    }
+
     fn chunk_ahead(&self, ahead: &mut Ahead) -> Option<Content> {
         // Nothing is taken out meanwhile.
         let front = self.front.lock();
@@ -335,6 +343,7 @@ impl System {
     /// left them. They stay in the queue, and at their turn there is nothing to do. Goes on until `done` is `limit`.
     fn purge_ahead(&self, cursor: &mut Cursor, needs: &impl Needs, limit: usize, done: &mut usize) -> Result<()> {
         let mut ahead = self.history.ahead.lock();
+        self.history.catch_up(&mut ahead);
         while *done < limit {
             let Some((by, item)) = self.history.look_ahead(&mut ahead, needs.taken_at())? else { break };
             *done += 1;

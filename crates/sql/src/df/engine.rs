@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
@@ -16,11 +17,13 @@ use datafusion::prelude::SessionConfig;
 use highkey_table::lower_priority;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 
+use super::LOOK_FOR_KILL;
 use super::append::UnionInOrder;
 use super::awake::Awake;
 use super::build_side::BuildSmallerSide;
-use super::memory::{MemoryUse, QueryMemory};
+use super::memory::{MemoryUse, OWN_AT_ONCE, OWN_BYTES, OwnMemory, QueryMemory};
 use super::merge_join::JoinsBySorting;
 use super::constants::ForgetConstants;
 use super::deal::DealProbes;
@@ -38,6 +41,8 @@ pub(super) const SPILLING_BATCH_ROWS: [usize; 2] = [1024, 32];
 /// alive at once.
 const SHARES: usize = 2;
 const SMALL_SHARES: usize = 16;
+/// How long a query waits for memory of its own while others have theirs.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of a join's table for each row of its build side when it is an array over the range of their keys: about what the row itself takes.
 const DIRECT_BYTES_FOR_EACH: f64 = 128.0;
@@ -72,6 +77,8 @@ pub struct QueryEngine {
     environment: Arc<RuntimeEnv>,
     /// The same memory in small shares, for plans that spill whatever they keep.
     small_shares: Arc<RuntimeEnv>,
+    /// Places of queries that have memory of their own.
+    own_places: Arc<Semaphore>,
     states: Mutex<HashMap<Planning, Arc<SessionState>>>,
     workers: Arc<Workers>,
     give_way: Arc<GiveWay>,
@@ -90,6 +97,8 @@ pub(super) struct Planning {
     pub windows: bool,
     /// Batches have one row: it is done with before the next.
     pub by_row: bool,
+    /// In memory of its own ([`OwnMemory`]).
+    pub own_memory: bool,
 }
 
 impl QueryEngine {
@@ -156,6 +165,7 @@ impl QueryEngine {
             config,
             environment,
             small_shares,
+            own_places: Arc::new(Semaphore::new(OWN_AT_ONCE)),
             states: Mutex::default(),
             give_way,
             workers,
@@ -169,18 +179,19 @@ impl QueryEngine {
         self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
     }
 
-    fn new_state(&self, Planning { degree, spilling, windows, by_row }: Planning) -> SessionState {
+    fn new_state(&self, Planning { degree, spilling, windows, by_row, own_memory }: Planning) -> SessionState {
         let batch_rows = match spilling.checked_sub(1) {
             _ if by_row => 1,
             Some(times) => SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)],
             None => BATCH_ROWS,
         };
         let spilling = spilling > 0;
+        let memory = if own_memory { OWN_BYTES } else { self.memory.limit() };
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.
-        config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
+        config.options_mut().execution.perfect_hash_join_small_build_threshold = (memory / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
-        config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
+        config.options_mut().execution.sort_spill_reservation_bytes = (memory / 64).min(10 << 20);
         if spilling {
             // Batches that are sorted as one give texts that point into all of them: each batch of the result is counted with the buffers of all.
             config.options_mut().execution.sort_in_place_threshold_bytes = 0;
@@ -192,6 +203,19 @@ impl QueryEngine {
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules(spilling, windows))
             .build()
+    }
+
+    /// Memory for one query alone, which others have left none. Where too many have some of their own it waits for one of them to end: `None` if that takes too
+    /// long, or until `is_killed`.
+    pub(super) async fn own_memory(&self, is_killed: impl Fn() -> bool) -> Option<OwnMemory> {
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            match tokio::time::timeout(LOOK_FOR_KILL, self.own_places.clone().acquire_owned()).await {
+                Ok(place) => return Some(OwnMemory::new(&self.memory, SMALL_SHARES, &self.environment, place.ok()?)),
+                Err(_) if is_killed() || Instant::now() > until => return None,
+                Err(_) => {}
+            }
+        }
     }
 
     /// `parallel_memory_limit` and `highkey_temp_space_limit` as they are now; for the queries that run, too.

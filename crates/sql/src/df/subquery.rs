@@ -27,7 +27,7 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery,
 impl Lowerer {
     /// A subquery as a function of the enclosing row.
     pub fn subquery(&self, sub: &Subquery, ty: &ExprType, scope: &Scope) -> Result<DfExpr> {
-        self.shared.plan_for_once();
+        self.shared.plan_runs_inside();
         let holder = Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind: SubqueryKind::Scalar, ..sub.clone() })), ty: ty.clone() };
         let outer = holder.columns();
         let operands: Vec<Expr> = match &sub.kind {
@@ -125,7 +125,7 @@ impl Lowerer {
                 } else {
                     let state = self.shared.serial_state(&plan);
                     let physical = measured(&self.shared, state.create_physical_plan(&plan).await?)?;
-                    (physical, state.task_ctx(), "Serial execute".to_owned())
+                    (physical, self.shared.task_context(&state), "Serial execute".to_owned())
                 };
                 let told = self.shared.profile.as_ref().map(|profile| (profile, lines(physical.as_ref(), format!("Subquery: {how}"), &self.shared)));
                 let rows = collect(physical, context).await?;

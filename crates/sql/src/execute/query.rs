@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::subqueries::settle_calls;
+use super::answer::{CountedRows, FirstRows};
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
 use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows};
@@ -520,23 +521,27 @@ impl Session {
         Ok(rows)
     }
 
+    /// The first rows of a query, `most` at most: it ends with the last of them.
+    pub(crate) async fn first_rows_of(&mut self, bound: &BoundQuery, most: usize) -> Result<Vec<Vec<Value>>, Failure> {
+        let fast = self.compile_fast(bound)?;
+        let mut first = FirstRows::new(most);
+        let ran = self.collect(bound, fast.as_ref(), &mut Destination::Sink(&mut first)).await;
+        first.ended(ran)?;
+        self.state.check_strict()?;
+        Ok(first.rows)
+    }
+
     /// SQL_CALC_FOUND_ROWS: everything is computed, the LIMIT at the root only hides.
     async fn query_counting_all(&mut self, bound: &BoundQuery, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let (input, (offset, count)) = without_limit(bound.rel.clone());
         let offset = self.limit_value(offset.as_ref())?.unwrap_or(0);
         let count = self.limit_value(count.as_ref())?.unwrap_or(u64::MAX);
         let whole = BoundQuery { rel: input, calc_found_rows: false, ..bound.clone() };
-        let rows = self.rows_of(&whole).await?;
-        sink.columns(&answer::columns(&self.state, bound.fields()));
-        let sent = rows.iter().skip(offset as usize).take(usize::try_from(count).unwrap_or(usize::MAX));
-        self.rows_sent = Some(sent.len() as u64);
-        for row in sent {
-            sink.row(row);
-            if sink.wants_flush() {
-                sink.flush().await?;
-            }
-        }
-        Ok(Outcome::Rows { count: rows.len() as u64, found: true })
+        let fast = self.compile_fast(&whole)?;
+        let mut counted = CountedRows::new(sink, offset, count);
+        self.collect(&whole, fast.as_ref(), &mut Destination::Sink(&mut counted)).await?;
+        self.rows_sent = Some(counted.sent);
+        Ok(Outcome::Rows { count: counted.all, found: true })
     }
 
     /// The value of a LIMIT or OFFSET.
@@ -564,19 +569,23 @@ impl Session {
                 if names.len() != bound.fields().len() {
                     return Err(error::wrong_number_of_columns_in_select().into());
                 }
-                let mut rows = Vec::new();
-                self.collect(bound, fast, &mut Destination::Memory(&mut rows)).await?;
-                match rows.len() {
-                    0 => self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed")),
-                    1 => {
-                        for ((name, value), field) in names.iter().zip(rows.remove(0)).zip(bound.fields()) {
-                            self.state.user_vars.insert(name.clone(), (value, field.ty.collation()));
-                        }
-                        return Ok(Outcome::affected(1));
-                    }
-                    _ => return Err(error::too_many_rows().into()),
+                // The second is one too many.
+                let mut first = FirstRows::new(2);
+                let ran = self.collect(bound, fast, &mut Destination::Sink(&mut first)).await;
+                first.ended(ran)?;
+                let count = first.rows.len();
+                let Some(row) = first.rows.into_iter().next() else {
+                    self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed"));
+                    return Ok(Outcome::ok());
+                };
+                // As in MySQL they have the first row's values whatever comes behind it.
+                for ((name, value), field) in names.iter().zip(row).zip(bound.fields()) {
+                    self.state.user_vars.insert(name.clone(), (value, field.ty.collation()));
                 }
-                Ok(Outcome::ok())
+                if count > 1 {
+                    return Err(error::too_many_rows().into());
+                }
+                Ok(Outcome::affected(1))
             }
             IntoTarget::Outfile { path, charset, format } => {
                 let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
@@ -598,7 +607,7 @@ impl Session {
                 }
             }
             IntoTarget::Dumpfile(path) => {
-                let rows = self.rows_of(&BoundQuery { into: None, ..bound.clone() }).await?;
+                let rows = self.first_rows_of(&BoundQuery { into: None, ..bound.clone() }, 2).await?;
                 if rows.len() > 1 {
                     return Err(error::too_many_rows().into());
                 }

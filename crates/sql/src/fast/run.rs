@@ -217,9 +217,9 @@ impl Session {
                 }
             }
             Source::Table(source) => {
-                let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await? } else { self.scan(source, &mut run, destination).await? };
+                let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await } else { self.scan(source, &mut run, destination).await };
                 self.note_read(run.scanned);
-                if !complete {
+                if !complete? {
                     return Ok(Progress::TooLarge);
                 }
             }

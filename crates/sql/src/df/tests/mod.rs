@@ -155,7 +155,7 @@ impl Fixture {
         let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
         let fields: Arc<[Field]> = bound.fields().to_vec().into();
         let shared = Shared::new(self.context(), &bound.rel, false, None);
-        assert!(shared.start_spilling());
+        assert!(self.runtime.block_on(shared.start_spilling()));
         let task = self.engine.handle().spawn(async move {
             let plan = physical(&shared, bound.rel, None).await?;
             let rows = collect(plan.physical, plan.context).await;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::common::config::ConfigNonZeroUsize;
@@ -84,6 +85,10 @@ pub struct QueryEngine {
     give_way: Arc<GiveWay>,
     columns: ColumnCache,
     spill_dir: PathBuf,
+    /// `highkey_temp_space_limit`.
+    temp_limit: AtomicU64,
+    /// What files have of it that are not DataFusion's.
+    temp_beside: AtomicU64,
 }
 
 /// How a query is planned and executed.
@@ -171,6 +176,8 @@ impl QueryEngine {
             workers,
             columns: ColumnCache::new(options.column_cache_bytes),
             spill_dir: options.spill_dir,
+            temp_limit: AtomicU64::new(options.temp_bytes),
+            temp_beside: AtomicU64::new(0),
         }))
     }
 
@@ -223,13 +230,38 @@ impl QueryEngine {
         if self.memory.set_limit(memory_bytes) != memory_bytes {
             self.states.lock().clear();
         }
-        // It fails where spilling is disabled, which it is not.
-        let _ = self.environment.disk_manager.set_max_temp_directory_size(temp_bytes);
+        self.temp_limit.store(temp_bytes, Ordering::Relaxed);
+        self.share_temp();
     }
 
-    /// `PQ_temp_used`: bytes of spill files.
+    /// DataFusion's files may have what the others have not.
+    fn share_temp(&self) {
+        let left = self.temp_limit.load(Ordering::Relaxed).saturating_sub(self.temp_beside.load(Ordering::Relaxed));
+        // It fails where spilling is disabled, which it is not.
+        let _ = self.environment.disk_manager.set_max_temp_directory_size(left);
+    }
+
+    /// Counts bytes of a file that is not DataFusion's; false, and they are not, if all files together would have too many.
+    pub(super) fn take_temp(&self, bytes: u64) -> bool {
+        let beside = self.temp_beside.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if beside.saturating_add(self.environment.disk_manager.used_disk_space()) > self.temp_limit.load(Ordering::Relaxed) {
+            self.temp_beside.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        self.share_temp();
+        true
+    }
+
+    pub(super) fn give_temp_back(&self, bytes: u64) {
+        if bytes > 0 {
+            self.temp_beside.fetch_sub(bytes, Ordering::Relaxed);
+            self.share_temp();
+        }
+    }
+
+    /// `PQ_temp_used`: bytes of spill files, and of those in which rows wait for sessions.
     pub(crate) fn temp_bytes(&self) -> u64 {
-        self.environment.disk_manager.used_disk_space()
+        self.environment.disk_manager.used_disk_space() + self.temp_beside.load(Ordering::Relaxed)
     }
 
     /// The workers of parallel queries.

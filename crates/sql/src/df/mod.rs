@@ -6,7 +6,7 @@
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
 //! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `sent`: rows that are not given twice. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread. `one_by_one`: rows of queries that do something for each.
-//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
+//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `kept_rows`: rows that were read before. `temp_space`: that of other files. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -27,6 +27,7 @@ mod give_way;
 mod helpers;
 mod in_order;
 mod kept;
+mod kept_rows;
 mod kernel;
 mod key_set;
 mod key_tuples;
@@ -46,6 +47,7 @@ mod sideways;
 mod sorted_groups;
 mod stream;
 mod subquery;
+mod temp_space;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -65,6 +67,7 @@ pub use kept::PlanSlot;
 pub use parallel::{ParallelSettings, SerialReason};
 pub use scan::ROW_COST;
 pub use stream::{RowStream, Rows};
+pub(crate) use temp_space::TempSpace;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use crate::full_text::Search;
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
-use crate::prepared::{CursorRows, OpenCursor, file_error};
+use crate::prepared::{CursorRows, KeptRows, OpenCursor, file_error};
 use crate::routine::{FunctionCall, FunctionCalls, StoredFunction};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
@@ -379,14 +379,33 @@ impl Session {
 
     /// Runs the query to its end; its rows wait in memory, or in a file if they are more than a few. Error 1114 beyond `highkey_temp_space_limit`.
     pub(crate) async fn keep_rows(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<OpenCursor, Failure> {
+        Ok(self.kept_rows(bound, fast).await?.read())
+    }
+
+    /// Takes rows that are to wait, in the temporary space that there may be now.
+    pub(crate) fn rows_to_keep(&self) -> CursorRows {
         let instance = &self.state.instance;
-        let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+        instance.limit_queries();
+        CursorRows::new(instance.queries().clone())
+    }
+
+    /// As `keep_rows`, to be read more than once.
+    pub(crate) async fn kept_rows(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<Arc<KeptRows>, Failure> {
+        let mut rows = self.rows_to_keep();
         match self.collect(bound, fast, &mut Destination::Sink(&mut rows)).await {
             // Not the client's: the rows go to a file.
             Err(Failure::Io(e)) => return Err(file_error(&e).into()),
             collected => collected?,
         };
-        Ok(rows.open().map_err(|e| file_error(&e))?)
+        Ok(rows.finish().map_err(|e| file_error(&e))?)
+    }
+
+    /// The rows of a query that finds what a statement changes.
+    pub(crate) async fn rows_found_by(&mut self, bound: &BoundQuery) -> Result<Arc<KeptRows>, Failure> {
+        let fast = self.compile_fast(bound)?;
+        let rows = self.kept_rows(bound, fast.as_ref()).await?;
+        self.state.check_strict()?;
+        Ok(rows)
     }
 
     /// As `collect`, on DataFusion. `slot`: where its plan is kept.

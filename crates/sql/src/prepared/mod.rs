@@ -47,7 +47,7 @@ pub struct PreparedStatement {
 /// After that many executions without a kept plan it is seen whether one can be kept by now: the tables may have changed.
 const TRY_AGAIN: u32 = 64;
 
-pub use cursor::{CursorRows, OpenCursor, file_error};
+pub use cursor::{CursorRows, KeptRows, OpenCursor, file_error};
 pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {

@@ -11,7 +11,7 @@ use crate::execute::{DiscardingSink, Failure, FirstRows, Outcome, keeps_diagnost
 use crate::expr::{self, EvalContext};
 use crate::parse::ast::{HandledCondition, Instruction, Program, Statement, Target};
 use crate::plan::ExprType;
-use crate::prepared::{CursorRows, OpenCursor, PreparedStatement, file_error};
+use crate::prepared::{OpenCursor, PreparedStatement, file_error};
 use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, StatusFlags, error};
 
 /// For how long a routine keeps its thread from other tasks.
@@ -379,8 +379,7 @@ impl Session {
                     return Err(errors::sp_cursor_already_open().into());
                 }
                 self.set_locals(frame, &loaded.program.cursors[*cursor].locals);
-                let instance = self.state.instance.clone();
-                let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+                let mut rows = self.rows_to_keep();
                 match self.run_prepared(&loaded.cursors[*cursor], None, &mut rows).await {
                     // Not the client's: the rows go to a file.
                     Err(Failure::Io(e)) => return Err(file_error(&e).into()),

@@ -11,6 +11,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::LogicalPlan;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
@@ -436,6 +437,11 @@ impl Shared {
             by_row: self.calls_session || self.is_by_row(),
             own_memory: self.own_memory.get().is_some(),
         }
+    }
+
+    /// Where the attempt counts what it keeps.
+    pub fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        self.own_memory.get().map_or(self.engine.memory_pool(), |own| &own.environment.memory_pool)
     }
 
     /// What a plan that was made under `state` runs in.

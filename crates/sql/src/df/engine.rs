@@ -10,6 +10,7 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -210,6 +211,11 @@ impl QueryEngine {
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules(spilling, windows))
             .build()
+    }
+
+    /// Where queries count what they keep.
+    pub(super) fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.environment.memory_pool
     }
 
     /// Memory for one query alone, which others have left none. Where too many have some of their own it waits for one of them to end: `None` if that takes too

@@ -85,7 +85,7 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::sorts_that_spill;
+use compact::{sorts_that_spill, windows_counted};
 use context::Shared;
 use engine::Planning;
 use error::{is_of_rows, is_out_of_memory, to_mysql, user};
@@ -495,7 +495,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
         let physical = if once && degree.is_ok() { probes_read_ahead(physical)? } else { physical };
-        let physical = measured(shared, physical)?;
+        let physical = measured(shared, windows_counted(physical)?)?;
         // Behind the timings: those of a grouping are of what is done in its place.
         let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
         let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
@@ -505,7 +505,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-    let physical = measured(shared, physical)?;
+    let physical = measured(shared, windows_counted(physical)?)?;
     let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
     Ok(Physical { physical, context: shared.task_context(&state), degree })
 }

@@ -485,6 +485,7 @@ impl Session {
         self.state.calls = None;
         cx.parallel.ordered = ordered;
         cx.slot = slot;
+        cx.activity.note_settings(&cx.parallel);
         let examined_before = self.state.process.rows_examined();
         match self.serve_calls(&mut calls, df::query(bound, cx)).await? {
             Ok(rows) => Ok(Running { rows, eval, calls, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),

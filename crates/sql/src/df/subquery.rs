@@ -17,7 +17,7 @@ use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
 use super::compact::used_bytes;
-use super::error::{more_than_one_row, user};
+use super::error::{is_of_rows, more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::parallel::first_rows_show_order;
@@ -71,8 +71,11 @@ impl Lowerer {
         };
         // It reads nothing of this row: all that it depends on is known.
         if args.is_empty() && !self.shared.explain && !reads_recursion(&sub.plan) {
-            if let Answer::Value(value) = function.ask(&[], 0)? {
-                return Ok(literal(scalar(&value, &ty.ty)));
+            match function.ask(&[], 0) {
+                Ok(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
+                // It fails for the row that needs it.
+                Err(error) if !is_of_rows(&error) => return Err(error),
+                _ => {}
             }
         }
         Ok(apply(Arc::new(ScalarUDF::new_from_impl(function)), args))

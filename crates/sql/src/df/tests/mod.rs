@@ -1,6 +1,7 @@
 //! Whole queries: parsed, bound, lowered, executed over small tables.
 
 mod ctes;
+mod memory;
 mod queries;
 mod recorded;
 mod subqueries;

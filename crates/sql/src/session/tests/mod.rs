@@ -21,6 +21,7 @@ mod json;
 mod lateral;
 mod load_data;
 mod locks;
+mod memory;
 mod metadata;
 mod optimize;
 mod patterns;

@@ -16,6 +16,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, replace_children_if_necessary};
 use futures::{StreamExt, TryStreamExt};
 
+use super::error::final_refusal;
 use super::through::{OnTheWay, Through};
 
 /// A text's place in an array.
@@ -126,7 +127,7 @@ impl OnTheWay for RowsOfWindow {
     fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
         let memory = MemoryConsumer::new("rows of a window").register(context.memory_pool());
         let counted = move |batch: RecordBatch| -> Result<RecordBatch> {
-            memory.try_grow(used_bytes(&batch))?;
+            memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
             Ok(batch)
         };
         Box::pin(RecordBatchStreamAdapter::new(input.schema(), input.map(move |batch| counted(batch?))))

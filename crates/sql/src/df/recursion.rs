@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use super::append::under_schema;
 use super::compact::used_bytes;
 use super::context::Shared;
-use super::error::user;
+use super::error::{final_refusal, user};
 use super::explain::lines;
 use super::kernel::key_array;
 use super::lower::own_key;
@@ -206,7 +206,7 @@ impl Rounds {
             let batch = if self.round > 1 { self.stored(batch)? } else { batch };
             let batch = if self.run.distinct { self.unseen(batch)? } else { batch };
             if batch.num_rows() > 0 {
-                memory.try_grow(used_bytes(&batch))?;
+                memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
                 rows.push(batch);
             }
         }
@@ -262,7 +262,7 @@ impl Rounds {
             fresh
         };
         let fresh: BooleanArray = rows.iter().map(|row| Some(is_fresh(row.as_ref()))).collect();
-        self.seen_memory.try_grow(bytes)?;
+        self.seen_memory.try_grow(bytes).map_err(final_refusal)?;
         Ok(filter_record_batch(&batch, &fresh)?)
     }
 }

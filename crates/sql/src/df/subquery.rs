@@ -17,7 +17,7 @@ use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
 use super::compact::used_bytes;
-use super::error::{is_of_rows, more_than_one_row, user};
+use super::error::{final_refusal, is_of_rows, more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::parallel::first_rows_show_order;
@@ -139,7 +139,7 @@ impl Lowerer {
                 let mut produced = execute_stream(physical, context)?;
                 let mut rows = Vec::new();
                 while let Some(batch) = produced.try_next().await? {
-                    memory.try_grow(used_bytes(&batch))?;
+                    memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
                     rows.push(batch);
                 }
                 if let Some((profile, lines)) = told {
@@ -372,7 +372,7 @@ impl SubqueryFunction {
         }
         let answer = Arc::new(self.ask(&[], 0)?);
         let memory = MemoryConsumer::new("answer of a subquery").register(self.lowerer.shared.memory_pool());
-        memory.try_grow(answer.bytes())?;
+        memory.try_grow(answer.bytes()).map_err(final_refusal)?;
         Ok(self.only_answer.get_or_init(|| (answer, memory)).0.clone())
     }
 

@@ -397,12 +397,11 @@ fn walk_with_subqueries(expr: &mut Expr, early: bool, f: &mut Visit<'_>) {
     });
 }
 
-/// Calls `f` on what MySQL's optimizer evaluates: what conditions ask of no row, what they say that a column is equal to, and keys of no row.
+/// Calls `f` on what MySQL's optimizer evaluates: what conditions ask of no row, what they say that a column is equal to, and groups by what is of no row.
 fn for_each_early(rel: &mut Rel, f: &mut Visit<'_>) {
     match &mut rel.kind {
         RelKind::Filter { input, predicate } => early_in(predicate, !matches!(input.kind, RelKind::Aggregate { .. }), f),
         RelKind::Join { on: Some(on), .. } => early_in(on, true, f),
-        RelKind::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).filter(|key| is_of_no_row(key)).for_each(|key| walk_with_subqueries(key, true, f)),
         RelKind::Aggregate { groups, .. } => groups.iter_mut().filter(|group| is_of_no_row(group)).for_each(|group| walk_with_subqueries(group, true, f)),
         _ => {}
     }

@@ -98,7 +98,6 @@ fn a_subquery_that_fails_does_so_for_the_row_that_needs_it() {
         "SELECT id FROM a WHERE id < 0 AND id = (SELECT y FROM b)",
         "SELECT id FROM a WHERE id > 0 OR 1 < (SELECT y FROM b)",
         "SELECT id FROM a WHERE id < 0 AND (SELECT y FROM b) IS NULL",
-        "SELECT COUNT(*) FROM a WHERE id < 0 GROUP BY (SELECT y FROM b)",
         "SELECT COUNT(*) FROM a GROUP BY id HAVING id < 0 AND (SELECT y FROM b)",
         "SELECT IF(id = 3, (SELECT y FROM b), 0) FROM a",
         "SELECT id FROM a WHERE id BETWEEN 0 AND (SELECT y FROM b)",

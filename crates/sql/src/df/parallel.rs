@@ -206,6 +206,7 @@ fn is_one_row(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() <= 1,
+        RelKind::Kept { rows } => rows.count() <= 1,
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } | RelKind::MaterializedCte { plan: input, .. } => is_one_row(input),
         _ => false,
     }

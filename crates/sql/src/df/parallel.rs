@@ -130,8 +130,8 @@ impl ParallelSettings {
 /// and its users have come to expect it.
 fn gives_rows_as_read(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. }
-        | RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. }
+        | RelKind::CteScan { .. } | RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
         RelKind::Filter { input, .. }
         | RelKind::Project { input, .. }
         | RelKind::Window { input, .. }
@@ -198,7 +198,7 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
         RelKind::Scan { .. } => seen |= !free,
         RelKind::Apply { made, .. } => seen |= !free || depends_on_order(made),
         RelKind::JsonTable { document, .. } => seen |= depends_on_order(document),
-        RelKind::Values { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
+        RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
     }
     seen || rel.inputs().iter().any(|input| shows_order(input, free))
 }
@@ -220,6 +220,7 @@ fn is_one_row(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() <= 1,
+        RelKind::Kept { rows } => rows.count() <= 1,
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } | RelKind::MaterializedCte { plan: input, .. } => is_one_row(input),
         _ => false,
     }

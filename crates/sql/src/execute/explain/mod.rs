@@ -161,21 +161,30 @@ impl Session {
         }
     }
 
-    /// What a connection runs now, planned once more: bound to its database, under the settings of this session.
+    /// What a connection runs now, planned once more: bound to its database and the values of its parameters, on as many threads as it asks for, otherwise under the
+    /// settings of this session.
     pub(crate) async fn explain_connection(&mut self, format: ExplainFormat, id: u64, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let process = self.state.instance.processes().get(id).ok_or_else(|| err(1094, format!("Unknown thread id: {id}")))?;
         let running = process.snapshot();
         let refused = || err(3012, "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE");
-        let text = running.info.ok_or_else(refused)?;
+        let (text, params) = process.running().ok_or_else(refused)?;
         let parsed = parse::parse(&text, 0, self.state.config.parse).map_err(|_| refused())?;
         if !matches!(parsed.statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
             return Err(refused().into());
         }
         self.begin_set_vars(&parsed.set_vars);
         let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
+        let settings = process.queries().settings().unwrap_or_else(|| self.state.config.parallel.clone());
+        let own_settings = std::mem::replace(&mut self.state.config.parallel, settings);
+        let own_params = (self.state.bind_params, std::mem::take(&mut self.state.params));
+        if let Some(params) = params {
+            (self.state.bind_params, self.state.params) = (true, params);
+        }
         let progress = if format == ExplainFormat::Tree { process.queries().describe() } else { Vec::new() };
         let explained = self.explain(format, false, &parsed.statement, progress, sink).await;
         self.state.database = own;
+        self.state.config.parallel = own_settings;
+        (self.state.bind_params, self.state.params) = own_params;
         explained
     }
 

@@ -22,6 +22,7 @@ mod json;
 mod lateral;
 mod load_data;
 mod locks;
+mod memory;
 mod metadata;
 mod optimize;
 mod patterns;

@@ -5,7 +5,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::call::is_native_function;
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
-use super::merge::{as_bytes, as_written, chosen_number, coerce, merge};
+use super::merge::{Rule, as_bytes, as_written, chosen_number, coerce, merge};
 use super::subquery::lone_item;
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
@@ -598,7 +598,7 @@ impl Binder<'_> {
     /// CASE with its branches brought to one type.
     pub fn make_case(&mut self, branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, operation: &str) -> Result<Expr> {
         let values: Vec<&Expr> = branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
-        let mut ty = merge(&values, self.cx.collation(), operation)?;
+        let mut ty = merge(&values, Rule::Branches, self.cx.collation(), operation)?;
         ty.nullable |= otherwise.is_none();
         let branches = branches.into_iter().map(|(when, then)| (when, coerce(as_written(then), &ty))).collect();
         let otherwise = otherwise.map(|e| Box::new(coerce(as_written(e), &ty)));

@@ -1,11 +1,11 @@
 //! Subqueries in expressions: scalars, EXISTS, IN, ANY and ALL.
 
-use highkey_types::{MySqlError, errors::not_supported_yet};
+use highkey_types::{MySqlError, TypeKind, errors::not_supported_yet};
 
 use super::binder::{Binder, Result};
 use super::compare::{comparison, unify_selected};
 use super::errors;
-use super::merge::members_as_text;
+use super::merge::{bare_number, coerce, members_as_text};
 use crate::parse::ast::{self, BinaryOp};
 use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
 
@@ -19,7 +19,13 @@ impl Binder<'_> {
         let plan = self.subquery_plan(query)?;
         let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
         let ty = field.ty.clone().with_nullable(true);
-        Ok(members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty)))
+        let value = members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty));
+        // It is no column: of a FLOAT it shows the double, of a BIT the number.
+        Ok(match &value.ty.ty.kind {
+            TypeKind::Bit(_) => bare_number(value),
+            TypeKind::Float if value.ty.ty.float_digits.is_none() => coerce(value, &ExprType::double(true)),
+            _ => value,
+        })
     }
 
     pub fn in_query(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {

@@ -1,6 +1,6 @@
 //! Result types of functions and operators, by MySQL's rules.
 
-use highkey_types::{Charset, Collation, ColumnType, DateRules, MySqlError, SqlMode, TypeKind, Value, parse_datetime};
+use highkey_types::{ALL_DIGITS, Charset, Collation, ColumnType, DateRules, MySqlError, SqlMode, TypeKind, Value, parse_datetime};
 
 use super::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
@@ -339,7 +339,7 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
     let nullable = a.nullable || b.nullable || func == FuncId::Mod;
     match numeric(&args[0]).max(numeric(&args[1])) {
-        Numeric::Real => ExprType::double(nullable),
+        Numeric::Real => shown_double(shown_digits(&args[0]).max(shown_digits(&args[1])), nullable),
         Numeric::Decimal => {
             let ((int_a, scale_a), (int_b, scale_b)) = (a.decimal_digits(), b.decimal_digits());
             match func {
@@ -380,7 +380,8 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
 fn division(args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
     if numeric(&args[0]).max(numeric(&args[1])) == Numeric::Real {
-        return ExprType::double(true);
+        let digits = shown_digits(&args[0]).max(shown_digits(&args[1]));
+        return shown_double(digits.saturating_add(typing.div_precision_increment), true);
     }
     let ((int_a, scale_a), (_, scale_b)) = (a.decimal_digits(), b.decimal_digits());
     let increment = u32::from(typing.div_precision_increment);
@@ -389,12 +390,26 @@ fn division(args: &[Expr], typing: &Typing) -> ExprType {
     ExprType::decimal(precision.max(scale + 1), scale, true)
 }
 
+/// Digits after the point that an operand shows: ALL_DIGITS if they are as many as it has.
+fn shown_digits(expr: &Expr) -> u8 {
+    let ty = &expr.ty.ty;
+    match ty.kind {
+        TypeKind::Decimal { scale, .. } => scale,
+        TypeKind::Float | TypeKind::Double => ty.fixed_digits().unwrap_or(ALL_DIGITS),
+        TypeKind::Null if !matches!(expr.kind, ExprKind::Literal(_)) => ALL_DIGITS,
+        _ if ty.is_string() => ALL_DIGITS,
+        _ => ty.fsp(),
+    }
+}
+
+/// A DOUBLE that shows so many digits after the point.
+fn shown_double(digits: u8, nullable: bool) -> ExprType {
+    if digits < ALL_DIGITS { fixed_double(digits, nullable) } else { ExprType::double(nullable) }
+}
+
 /// A DOUBLE with the digits after the point of `ty`, if that has a fixed number of them.
 fn like_double(ty: &ExprType, nullable: bool) -> ExprType {
-    match ty.ty.float_digits {
-        Some((_, digits)) if ty.ty.is_real() => fixed_double(digits, nullable),
-        _ => ExprType::double(nullable),
-    }
+    shown_double(ty.ty.fixed_digits().unwrap_or(ALL_DIGITS), nullable)
 }
 
 fn fixed_double(digits: u8, nullable: bool) -> ExprType {

@@ -408,6 +408,9 @@ impl Binder<'_> {
         // A hexadecimal literal against a number is a number.
         let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left.0, left_bound) } else { left_bound };
         let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right.0, right_bound) } else { right_bound };
+        let (left_dated, right_dated) = (is_dated(&left_bound), is_dated(&right_bound));
+        let left_bound = if right_dated { computed_text(left.0, left_bound) } else { left_bound };
+        let right_bound = if left_dated { computed_text(right.0, right_bound) } else { right_bound };
         comparison(op, left_bound, right_bound, &self.folder)
     }
 
@@ -651,6 +654,28 @@ impl Binder<'_> {
         expr.ty.ty.collation = collation;
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
+    }
+}
+
+/// It has a date.
+fn is_dated(expr: &Expr) -> bool {
+    matches!(expr.ty.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_))
+}
+
+/// A string beside a date. One that was computed before is no literal to MySQL: it is a moment whatever it says, as one with COLLATE is.
+fn computed_text(syntax: &ast::Expr, mut bound: Expr) -> Expr {
+    if matches!(bound.as_literal(), Some(Value::Text(_) | Value::Bytes(_))) && !is_written(syntax) {
+        bound.ty.coercibility = Coercibility::Explicit;
+    }
+    bound
+}
+
+/// A literal or a parameter, or a query that selects nothing but one.
+fn is_written(syntax: &ast::Expr) -> bool {
+    match &syntax.kind {
+        Ast::Literal(_) | Ast::Param(_) => true,
+        Ast::Subquery(query) => lone_item(query).is_none_or(is_written),
+        _ => false,
     }
 }
 

@@ -208,9 +208,28 @@ impl Binder<'_> {
         self.operand(expr).map(chosen_number)
     }
 
+    /// The whole condition of WHERE, ON or HAVING. MySQL asks it for an integer: '0.5' and 0.4 are false there, which they are nowhere else.
+    pub fn whole_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let condition = self.condition(expr)?;
+        let ty = &condition.ty.ty;
+        let text = ty.is_text() || (ty.is_binary() && !ty.is_geometry());
+        let fraction = ty.is_real() || matches!(ty.kind, TypeKind::Decimal { .. } | TypeKind::Json);
+        match condition.kind {
+            // A rank is no number to be rounded.
+            ExprKind::Match { .. } => Ok(condition),
+            // What computes a text does not warn of what is behind the number.
+            ExprKind::Call { .. } | ExprKind::UserVar(_) | ExprKind::Param(_) if text => self.call(FuncId::Truncate, vec![condition, Expr::int(0)]),
+            _ if text || fraction => {
+                let ty = ExprType::bigint(condition.ty.nullable);
+                Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(condition)), ty }))
+            }
+            _ => Ok(condition),
+        }
+    }
+
     /// The condition of WHERE. What a constant in it decides is decided here: nothing else is evaluated, whatever it would warn of.
     pub fn where_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        self.condition(expr).map(decided)
+        self.whole_condition(expr).map(decided)
     }
 
     /// An operand of arithmetic: a hexadecimal literal is a number there.
@@ -278,6 +297,7 @@ impl Binder<'_> {
                     Ok(self.subquery(SubqueryKind::Exists { negated: !negated }, plan, ExprType::boolean(false)))
                 }
                 Ast::InQuery { expr, query, negated } => self.in_query(expr, query, !negated),
+                Ast::Binary { op: BinaryOp::Xor, left, right } => self.not_xor(left, right),
                 _ => {
                     let expr = self.condition(operand)?;
                     Ok(self.not(expr))
@@ -288,6 +308,16 @@ impl Binder<'_> {
                 self.cast(expr, &ast::CastType::Binary(None))
             }
         }
+    }
+
+    /// NOT (a XOR b). MySQL negates one of the two, which shows where it is a fraction: XOR takes its integer, NOT asks whether it is zero.
+    fn not_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let args = if is_negated(right) && !is_negated(left) {
+            vec![self.operand(left)?, self.unary(UnaryOp::Not, right)?]
+        } else {
+            vec![self.unary(UnaryOp::Not, left)?, self.operand(right)?]
+        };
+        self.call(FuncId::Xor, args)
     }
 
     fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
@@ -654,6 +684,19 @@ impl Binder<'_> {
         expr.ty.ty.collation = collation;
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
+    }
+}
+
+/// MySQL negates it without a NOT.
+fn is_negated(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        Ast::Unary { op, .. } => *op == UnaryOp::Not,
+        Ast::Binary { op, .. } => {
+            use BinaryOp as Op;
+            matches!(op, Op::And | Op::Or | Op::Xor | Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge)
+        }
+        Ast::IsNull { .. } => true,
+        _ => false,
     }
 }
 

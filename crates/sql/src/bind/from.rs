@@ -330,7 +330,7 @@ impl Binder<'_> {
             JoinCondition::None => None,
             JoinCondition::On(expr) => {
                 let inner = Scope { clause: Some(Clause::On), ..Scope::new(FromScope { fields: fields.clone(), ..scope.clone() }) };
-                let (on, _) = self.within(inner, |binder| binder.condition(expr))?;
+                let (on, _) = self.within(inner, |binder| binder.whole_condition(expr))?;
                 Some(on)
             }
             JoinCondition::Using { columns, at } => {

@@ -143,7 +143,7 @@ impl Binder<'_> {
         if let Some(condition) = &select.having {
             self.scope().aliases = aliases.clone();
             self.scope().aliases_first = true;
-            having = Some(self.in_clause(Clause::Having, |b| b.condition(condition))?);
+            having = Some(self.in_clause(Clause::Having, |b| b.whole_condition(condition))?);
             self.scope().aliases_first = false;
         }
         let (mut keys, mut selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;

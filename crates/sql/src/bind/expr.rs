@@ -210,7 +210,8 @@ impl Binder<'_> {
 
     /// The whole condition of WHERE, ON or HAVING. MySQL asks it for an integer: '0.5' and 0.4 are false there, which they are nowhere else.
     pub fn whole_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let condition = self.condition(expr)?;
+        let mut condition = self.condition(expr)?;
+        self.ask_extremes(&mut condition);
         let ty = &condition.ty.ty;
         let text = ty.is_text() || (ty.is_binary() && !ty.is_geometry());
         let fraction = ty.is_real() || matches!(ty.kind, TypeKind::Decimal { .. } | TypeKind::Json);

@@ -208,11 +208,13 @@ fn merge_integers(typed: &[&Expr], rule: Rule) -> ColumnType {
     let mut ty = ColumnType::new(if small { TypeKind::Int } else { kind });
     ty.unsigned = all_unsigned;
     let width = |e: &&Expr| if ty.kind == TypeKind::TinyInt { e.ty.ty.width } else { e.ty.integer_length() as u8 };
-    ty.width = typed.iter().map(width).max().filter(|_| small || typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
-    if rule == Rule::IfNull && ty.kind == TypeKind::BigInt {
-        // It is kept as the BIGINT that it is, however few digits it has.
-        ty.width = 0;
-    }
+    // What computes has as many characters as the longest of them; IFNULL is kept as the BIGINT that it is, however few it has.
+    let known = match rule {
+        Rule::Branches | Rule::Values => small || typed.iter().all(|e| !e.ty.ty.zerofill),
+        Rule::IfNull if ty.kind == TypeKind::BigInt => false,
+        _ => typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill),
+    };
+    ty.width = typed.iter().map(width).max().filter(|_| known).unwrap_or(0);
     ty
 }
 

@@ -3,11 +3,11 @@
 use highkey_types::{MySqlError, TypeKind, errors::not_supported_yet};
 
 use super::binder::{Binder, Result};
-use super::compare::{comparison, unify_selected};
+use super::compare::{comparison, unify, unify_selected};
 use super::errors;
 use super::merge::{bare_number, coerce, members_as_text};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
 
 impl Binder<'_> {
     pub fn subquery(&self, kind: SubqueryKind, plan: Rel, ty: ExprType) -> Expr {
@@ -131,8 +131,31 @@ impl Binder<'_> {
         let literals = if matches!(op, CompareOp::Eq | CompareOp::Ne) { literals_of(query, &plan) } else { &[] };
         let by = unify_selected(&mut bound, &field.ty, literals.first(), &self.folder, op.symbol())?;
         let nullable = bound.ty.nullable || field.ty.nullable;
-        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by };
+        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by, own: None };
         Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
+    }
+}
+
+impl Binder<'_> {
+    /// In a condition that only has to be true or not, ANY and ALL with an order ask the least or the greatest of what a query selects that depends on no row. Of
+    /// texts beside a number that is another one: '9' is the greatest of '9' and '10', and of 9 and 10 it is not.
+    pub fn ask_extremes(&self, condition: &mut Expr) {
+        match &mut condition.kind {
+            ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().for_each(|part| self.ask_extremes(part)),
+            ExprKind::Not(inner) => self.ask_extremes(inner),
+            ExprKind::Subquery(subquery) if !subquery.correlated => {
+                let SubqueryKind::Quantified { op, by, own, .. } = &mut subquery.kind else { return };
+                if matches!(op, CompareOp::Eq | CompareOp::Ne | CompareOp::NullSafeEq) {
+                    return;
+                }
+                let [field] = subquery.plan.fields.as_slice() else { return };
+                let (mut one, mut other) = (Expr::column(usize::MAX, field.ty.clone()), Expr::column(usize::MAX, field.ty.clone()));
+                let is_text = |domain: &CompareBy| matches!(domain, CompareBy::Text(_));
+                let among_themselves = unify(&mut one, &mut other, &self.folder, op.symbol()).ok();
+                *own = among_themselves.filter(|domain| is_text(domain) && !is_text(by));
+            }
+            _ => {}
+        }
     }
 }
 

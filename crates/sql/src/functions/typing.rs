@@ -110,13 +110,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Div => division(args, typing),
         F::IntDiv => {
             let unsigned = args.iter().any(|a| is_unsigned(&a.ty));
-            if unsigned { ExprType::ubigint(true) } else { ExprType::bigint(true) }
+            let mut ty = if unsigned { ExprType::ubigint(true) } else { ExprType::bigint(true) };
+            if args[0].ty.ty.is_integer() {
+                ty.ty.width = int_digits(&args[0]) + u8::from(!unsigned);
+            }
+            ty
         }
         F::Neg => match numeric(&args[0]) {
             Numeric::Int | Numeric::Null => match &args[0].kind {
                 ExprKind::Literal(Value::UInt(n)) if *n > 1 << 63 => ExprType::decimal(20, 0, nullable),
                 ExprKind::Literal(Value::Int(i64::MIN)) => ExprType::decimal(20, 0, nullable),
-                _ if args[0].ty.ty.width == 0 => integer(nullable, 0),
+                _ if args[0].ty.is_null_type() => integer(nullable, 0),
                 _ => integer(nullable, (args[0].ty.integer_length() as u8).saturating_add(1)),
             },
             Numeric::Decimal => {
@@ -145,13 +149,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::IsNullFunc => ExprType::boolean(false),
         F::ConvertUsing | F::CutText | F::PadBytes | F::JsonValue => args[0].ty.clone(),
 
-        F::Ascii | F::Ord | F::BitLength | F::CharLength | F::Length | F::Instr | F::Locate | F::FindInSet | F::RegexpInstr => integer(nullable, 10),
+        F::Ascii | F::FindInSet => integer(nullable, 3),
+        F::Instr | F::Locate => integer(nullable, 11),
+        F::Ord | F::RegexpInstr => integer(nullable, LONGEST),
+        F::BitLength | F::CharLength | F::Length => integer(nullable, 10),
         F::Strcmp => integer(nullable, 2),
         F::RegexpLike => ExprType::boolean(nullable),
         F::Coercibility => integer(false, 10),
-        F::BitCount | F::Crc32 => {
+        F::BitCount => integer(nullable, LONGEST),
+        F::Crc32 => {
             let mut ty = integer(nullable, 10);
-            ty.ty.unsigned = func == F::Crc32;
+            ty.ty.unsigned = true;
             ty
         }
         F::Bin => own(64, true),
@@ -199,26 +207,18 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Abs => match numeric(&args[0]) {
             Numeric::Real => like_double(&args[0].ty, nullable),
             Numeric::Decimal => args[0].ty.clone(),
-            _ => {
-                let mut ty = ExprType::bigint(nullable);
-                ty.ty.unsigned = is_unsigned(&args[0].ty);
-                ty
-            }
+            _ => rounded_integer(&args[0], nullable, 0),
         },
         F::Ceiling | F::Floor => match numeric(&args[0]) {
             Numeric::Real => fixed_double(0, nullable),
             Numeric::Decimal => {
                 let (int, _) = args[0].ty.decimal_digits();
-                if int < 18 { ExprType::bigint(nullable) } else { ExprType::decimal(int + 1, 0, nullable) }
+                if int < 18 { integer(nullable, (int + 3) as u8) } else { ExprType::decimal(int + 1, 0, nullable) }
             }
-            _ => {
-                let mut ty = ExprType::bigint(nullable);
-                ty.ty.unsigned = is_unsigned(&args[0].ty);
-                ty
-            }
+            _ => rounded_integer(&args[0], nullable, 2),
         },
         F::Round | F::Truncate => rounding(func, args),
-        F::Sign => integer(nullable, 2),
+        F::Sign => integer(nullable, LONGEST),
         F::Acos | F::Asin | F::Atan | F::Atan2 | F::Cos | F::Cot | F::Degrees | F::Exp | F::Ln | F::Log | F::Log10 | F::Log2 | F::Pow | F::Radians
         | F::Sin | F::Sqrt | F::Tan => ExprType::double(true),
         F::Pi => ExprType { ty: ColumnType { float_digits: Some((8, 6)), ..ColumnType::double() }, nullable: false, coercibility: Coercibility::Numeric, truth: false },
@@ -237,8 +237,14 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::DateFormat | F::TimeFormat => own(format_length(args.get(1)), true),
         F::DayName | F::MonthName => own(9, true),
         F::GetFormat => own(17, true),
-        F::DateDiff | F::DayOfMonth | F::DayOfWeek | F::DayOfYear | F::Hour | F::Minute | F::Second | F::Microsecond | F::Month | F::Quarter | F::Week
-        | F::Weekday | F::WeekOfYear | F::Year | F::YearWeek | F::ToDays | F::ToSeconds | F::TimeToSec | F::PeriodAdd | F::PeriodDiff => integer(true, if matches!(func, F::ToSeconds) { 0 } else { 10 }),
+        F::DayOfWeek | F::Quarter | F::Weekday => integer(true, 1),
+        F::DayOfMonth | F::Minute | F::Month | F::Second | F::Week | F::WeekOfYear => integer(true, 2),
+        F::DayOfYear => integer(true, 3),
+        F::Year => integer(true, 4),
+        F::YearWeek => integer(true, 6),
+        F::DateDiff | F::Hour | F::PeriodAdd | F::PeriodDiff | F::TimeToSec | F::ToDays => integer(true, 10),
+        F::Microsecond => integer(true, LONGEST),
+        F::ToSeconds => integer(true, 0),
         F::FromUnixtime => {
             if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of_number(&args[0]))) }
         }
@@ -257,8 +263,8 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         },
 
         F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf | F::JsonSchemaValid => ExprType::boolean(true),
-        F::JsonLength => integer(true, 1),
-        F::JsonDepth | F::JsonStorageSize => integer(true, 10),
+        F::JsonLength | F::JsonDepth => integer(true, LONGEST),
+        F::JsonStorageSize => integer(true, 10),
         F::JsonStorageFree => ExprType::bigint(true),
         F::JsonQuote => json_text(length(0).saturating_mul(6).saturating_add(2)),
         F::JsonUnquote => json_text(length(0)),
@@ -360,17 +366,16 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
                 FuncId::Sub if typing.sql_mode.no_unsigned_subtraction => false,
                 _ => is_unsigned(a) || is_unsigned(b),
             };
-            let digits = |ty: &ExprType| if ty.ty.kind == TypeKind::TinyInt && ty.ty.width > 0 { 3 } else { ty.ty.width };
-            let widths = (digits(a), digits(b));
             let mut ty = if unsigned { ExprType::ubigint(nullable) } else { ExprType::bigint(nullable) };
-            // Literals have narrow results: 1+1 is three characters wide.
-            if widths.0 > 0 && widths.1 > 0 && !a.ty.zerofill && !b.ty.zerofill {
-                ty.ty.width = match func {
-                    FuncId::Mul => widths.0.saturating_add(widths.1),
-                    _ => widths.0.max(widths.1).saturating_add(1),
-                }
-                .saturating_add(1)
-                .min(20);
+            // As many characters as digits may come of it, and a sign: 1+1 is three characters wide.
+            if !args.iter().any(|arg| arg.ty.is_null_type()) {
+                let (one, other) = (int_digits(&args[0]), int_digits(&args[1]));
+                let digits = match func {
+                    FuncId::Mul => one.saturating_add(other),
+                    FuncId::Mod => one.max(other),
+                    _ => one.max(other).saturating_add(1),
+                };
+                ty.ty.width = digits.saturating_add(u8::from(!unsigned));
             }
             ty
         }
@@ -435,12 +440,29 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
             let carry = u32::from(func == FuncId::Round && kept < scale);
             ExprType::decimal(int + carry + kept, kept, nullable)
         }
-        _ => {
-            let mut ty = ExprType::bigint(nullable);
-            ty.ty.unsigned = is_unsigned(&args[0].ty);
-            ty
-        }
+        _ => rounded_integer(&args[0], nullable, u32::from(digits.is_none_or(|digits| digits < 0))),
     }
+}
+
+/// What a function that rounds makes of an integer: a BIGINT of as many characters, and maybe `more`.
+fn rounded_integer(expr: &Expr, nullable: bool, more: u32) -> ExprType {
+    let mut ty = ExprType::bigint(nullable);
+    ty.ty.unsigned = is_unsigned(&expr.ty);
+    if expr.ty.ty.is_integer() {
+        ty.ty.width = (expr.ty.integer_length() + more) as u8;
+    }
+    ty
+}
+
+/// Characters of the results of functions that do not know better.
+const LONGEST: u8 = 21;
+
+/// Digits of an integer operand. What is computed has room for a sign among its characters.
+fn int_digits(expr: &Expr) -> u8 {
+    let (digits, _) = expr.ty.decimal_digits();
+    let ty = &expr.ty.ty;
+    let signed = ty.width > 0 && !ty.unsigned && !ty.zerofill && matches!(ty.kind, TypeKind::Int | TypeKind::BigInt) && !matches!(expr.kind, ExprKind::Literal(_));
+    (digits as u8).saturating_sub(u8::from(signed)).max(1)
 }
 
 fn date_arithmetic(args: &[Expr], typing: &Typing) -> ExprType {

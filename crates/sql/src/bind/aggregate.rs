@@ -176,7 +176,7 @@ impl Binder<'_> {
             F::Min | F::Max => {
                 // ENUM and SET compare as text here, not by their numbers. Groups are kept with columns of the arguments' types; the only one is computed.
                 let argument = members_as_text(args[0].clone());
-                let computed = self.scope().groups.is_empty();
+                let computed = !self.scope().grouped;
                 args[0] = if computed && matches!(argument.ty.ty.kind, TypeKind::Bit(_)) { bare_number(argument) } else { argument };
                 let mut ty = args[0].ty.clone().with_nullable(true);
                 if computed && ty.ty.kind == TypeKind::Float && ty.ty.fixed_digits().is_none() {

@@ -124,6 +124,7 @@ impl Binder<'_> {
             Some(filter) => Some(self.in_clause(Clause::Where, |b| b.where_condition(filter))?),
             None => None,
         };
+        self.scope().grouped = !select.group_by.is_empty() && !select.rollup;
         // GROUP BY first: GROUPING() in the select list looks at it. Aliases it names are bound on their own.
         let (items, fields) = if select.rollup {
             let groups = self.group_items(select, None)?;

@@ -21,7 +21,7 @@ impl Binder<'_> {
         let ty = field.ty.clone().with_nullable(true);
         let value = members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty));
         // It is no column: of a FLOAT it shows the double, of a BIT the number.
-        Ok(match &value.ty.ty.kind {
+        Ok(match value.ty.ty.kind {
             TypeKind::Bit(_) => bare_number(value),
             TypeKind::Float if value.ty.ty.float_digits.is_none() => coerce(value, &ExprType::double(true)),
             _ => value,
@@ -150,9 +150,9 @@ impl Binder<'_> {
                 }
                 let [field] = subquery.plan.fields.as_slice() else { return };
                 let (mut one, mut other) = (Expr::column(usize::MAX, field.ty.clone()), Expr::column(usize::MAX, field.ty.clone()));
-                let is_text = |domain: &CompareBy| matches!(domain, CompareBy::Text(_));
+                let beside_text = matches!(by, CompareBy::Text(_));
                 let among_themselves = unify(&mut one, &mut other, &self.folder, op.symbol()).ok();
-                *own = among_themselves.filter(|domain| is_text(domain) && !is_text(by));
+                *own = among_themselves.filter(|domain| !beside_text && matches!(domain, CompareBy::Text(_)));
             }
             _ => {}
         }

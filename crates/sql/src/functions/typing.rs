@@ -426,7 +426,11 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
     let nullable = args.iter().any(|a| a.ty.nullable);
     let digits = match args.get(1) {
         None => Some(0),
-        Some(expr) => constant_int(expr),
+        Some(expr) => match expr.as_literal() {
+            Some(Value::Decimal(digits)) => digits.to_i64(),
+            Some(Value::Double(digits)) => Some(digits.round_ties_even() as i64),
+            _ => constant_int(expr),
+        },
     };
     match numeric(&args[0]) {
         // A constant number of digits is printed in full.

@@ -316,7 +316,9 @@ impl Binder<'_> {
             if merged.ty.is_integer() || matches!(merged.ty.kind, TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
         };
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
-        Ok(self.folder.fold(Expr::call(func, args, ExprType::bigint(false))))
+        let mut result = ExprType::bigint(false);
+        result.ty.width = if func == FuncId::Field { 3 } else { 2 };
+        Ok(self.folder.fold(Expr::call(func, args, result)))
     }
 
     /// GROUPING(a, …): bits saying which of the group expressions are rolled up, the last argument lowest.

@@ -141,7 +141,11 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         }
         F::Xor => ExprType::boolean(nullable),
         F::DateAdd | F::DateSub => date_arithmetic(args, typing),
-        F::Extract | F::TimestampDiff => ExprType::bigint(true),
+        F::Extract => match args[0].as_literal() {
+            Some(Value::Text(unit)) if !unit.ends_with("MICROSECOND") => integer(true, 10),
+            _ => ExprType::bigint(true),
+        },
+        F::TimestampDiff => ExprType::bigint(true),
         F::Coalesce | F::Greatest | F::Least => args[0].ty.clone(),
         F::Interval | F::Field => integer(false, 10),
         F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
@@ -172,10 +176,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             text(parts.saturating_add(length(0).saturating_mul(args.len() as u32 - 2)), args[0].ty.nullable)
         }
         F::Elt => text(args[1..].iter().map(|a| a.ty.char_length()).max().unwrap_or(0), true),
-        F::MakeSet => text(args[1..].iter().map(|a| a.ty.char_length().saturating_add(1)).fold(0, u32::saturating_add), args[0].ty.nullable),
-        F::ExportSet => text(length(1).max(length(2)).saturating_add(length(3).max(1)).saturating_mul(64), nullable),
-        F::Format => own((length(0).max(20) / 3).saturating_mul(4).saturating_add(34), nullable),
-        F::FromBase64 | F::Unhex => bytes(length(0), true),
+        F::MakeSet => {
+            let members = args[1..].iter().map(|a| a.ty.char_length().saturating_add(1)).fold(0, u32::saturating_add);
+            text(members.saturating_sub(1), args[0].ty.nullable)
+        }
+        F::ExportSet => {
+            let separator = if args.len() > 3 { length(3) } else { 1 };
+            text(length(1).max(length(2)).saturating_mul(64).saturating_add(separator.saturating_mul(63)), nullable)
+        }
+        F::Format => own((length(0) / 3).saturating_add(length(0)).saturating_add(33), nullable),
+        F::FromBase64 => bytes(u32::try_from(u64::from(octets(0)) * 3 / 4).unwrap_or(u32::MAX), true),
+        F::Unhex => bytes(octets(0).div_ceil(2), true),
         F::ToBase64 => {
             let coded = octets(0).div_ceil(3).saturating_mul(4);
             // In lines of 76.
@@ -188,7 +199,15 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         }
         F::Insert => text(length(0).saturating_add(length(3)), nullable),
         F::Left | F::Right => text(constant_int(&args[1]).map_or(length(0), |n| length(0).min(n.max(0) as u32)), nullable),
-        F::Substring => text(args.get(2).and_then(constant_int).map_or(length(0), |n| length(0).min(n.clamp(0, i64::from(u32::MAX)) as u32)), nullable),
+        F::Substring => {
+            let whole = i64::from(length(0));
+            let left = match constant_int(&args[1]) {
+                Some(from) if from > 0 => (whole - from + 1).max(0),
+                Some(from) => whole.min(from.saturating_neg()),
+                None => whole,
+            };
+            text(args.get(2).and_then(constant_int).map_or(left, |n| left.min(n.max(0))) as u32, nullable)
+        }
         F::Lower | F::Upper | F::Ltrim | F::Rtrim | F::Reverse | F::TrimBoth | F::TrimLeading | F::TrimTrailing | F::SubstringIndex => text(length(0), nullable),
         F::LoadFile => bytes(1 << 24, true),
         F::Lpad | F::Rpad => text(constant_int(&args[1]).map_or(1 << 24, |n| n.clamp(0, i64::from(u32::MAX)) as u32), true),
@@ -255,10 +274,10 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::TimestampFunc if no_moment(&args[0]) => temporal(TypeKind::DateTime(6)),
         F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::UnixTimestamp => match args.first() {
-            None => ExprType::bigint(false),
+            None => integer(false, 11),
             Some(arg) => match if no_moment(arg) { 6 } else { fsp_of(arg) } {
-                0 => ExprType::bigint(true),
-                fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
+                0 => integer(true, 11),
+                fsp => ExprType::decimal(11 + u32::from(fsp), u32::from(fsp), true),
             },
         },
 
@@ -268,7 +287,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::JsonStorageFree => ExprType::bigint(true),
         F::JsonQuote => json_text(length(0).saturating_mul(6).saturating_add(2)),
         F::JsonUnquote => json_text(length(0)),
-        F::JsonType => json_text(51),
+        F::JsonType => json_text(17),
         F::JsonPretty => json_text(u32::MAX),
         F::JsonExtract | F::JsonKeys | F::JsonSet | F::JsonInsert | F::JsonReplace | F::JsonRemove | F::JsonSearch | F::JsonMerge | F::JsonMergePatch
         | F::JsonMergePreserve | F::JsonSchemaValidationReport | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
@@ -336,9 +355,29 @@ fn constant_fsp(args: &[Expr]) -> u8 {
     args.first().and_then(constant_int).map_or(0, |n| n.clamp(0, 6) as u8)
 }
 
-/// The most that a format can print: a name or a week takes at most nine characters for two of the format.
+/// The most that a format can print, as MySQL counts it.
 fn format_length(format: Option<&Expr>) -> u32 {
-    format.map_or(0, |f| f.ty.char_length().saturating_mul(if f.as_literal().is_some() { 5 } else { 10 }))
+    let Some(format) = format else { return 0 };
+    let Some(Value::Text(text)) = format.as_literal() else { return format.ty.char_length().saturating_mul(10) };
+    let (mut length, mut chars) = (0, text.chars());
+    while let Some(c) = chars.next() {
+        let specifier = if c == '%' { chars.next() } else { None };
+        length += match specifier {
+            Some('M' | 'W') => 64,
+            Some('a' | 'b') => 32,
+            Some('r') => 11,
+            Some('T') => 8,
+            Some('H' | 'k') => 7,
+            Some('f') => 6,
+            Some('D' | 'X' | 'x' | 'Y') => 4,
+            Some('j') => 3,
+            Some('c' | 'd' | 'e' | 'h' | 'I' | 'i' | 'l' | 'm' | 'p' | 'S' | 's' | 'U' | 'u' | 'V' | 'v' | 'y') => 2,
+            // Another character stands for itself.
+            Some(other) => other.len_utf8() as u32,
+            None => c.len_utf8() as u32,
+        };
+    }
+    length
 }
 
 fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {

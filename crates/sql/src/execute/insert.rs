@@ -301,7 +301,7 @@ impl Session {
     }
 
     /// A row that cannot be made ends the statement in this error, unless one of the rows before it, which MySQL has written, ends it in another.
-    async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
+    pub(super) async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
         let written = match Box::pin(self.write_rows(inserter, batch, false)).await {
             Ok(()) => Box::pin(self.finish_bulk(inserter)).await,
             failed => failed,

@@ -39,6 +39,8 @@ const MERGED_BYTES: usize = 8 << 20;
 const BATCH_ROWS: usize = 16 << 10;
 /// Of those, rows that go into one index before the thread's other tasks may have their turn: some milliseconds.
 const TURN_ROWS: usize = 4 << 10;
+/// The error of a row that has a key of another.
+const DUPLICATE: u16 = 1062;
 /// Errors of ignored rows that are kept: as many warnings as a session can (`max_error_count`).
 const IGNORED_ERRORS_MAX: usize = 65_535;
 
@@ -281,7 +283,12 @@ impl BulkInsert {
             Phase::Sorting { indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
-                if indexes[0].is_small() || !table.engine.blocking(|| self.load_clustered(txn, &indexes[0], ordered))? {
+                let loaded = !indexes[0].is_small()
+                    && table.engine.blocking(|| match self.load_clustered(txn, &indexes[0], ordered) {
+                        Err(e) if e.code == DUPLICATE => Err(self.first_duplicate(txn, &indexes)),
+                        loaded => loaded,
+                    })?;
+                if !loaded {
                     return self.insert_runs(txn, indexes).await;
                 }
                 indexes

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Engine};
+use highkey_storage::Engine;
 use highkey_types::MySqlError;
 
 use super::run::{Merge, MergeAhead, Run, SpilledRun};
@@ -81,6 +81,8 @@ pub(super) fn are_aligned(indexes: &[Runs]) -> bool {
 pub(super) struct Returned {
     runs: Runs,
     run: Run,
+    /// Rows so far: each keeps its place in the statement, where they were in the order of their keys.
+    rows: u64,
     memory: usize,
     failed: Option<MySqlError>,
 }
@@ -88,12 +90,12 @@ pub(super) struct Returned {
 impl Returned {
     /// None yet. `memory`: bytes of them that are kept in memory.
     pub(super) fn new(engine: &Engine, memory: usize) -> Returned {
-        Returned { runs: Runs::new(engine), run: Run::default(), memory, failed: None }
+        Returned { runs: Runs::new(engine), run: Run::default(), rows: 0, memory, failed: None }
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
-        let row = self.run.len() as u64;
-        self.run.add(key, value, row);
+        self.run.add(key, value, self.rows);
+        self.rows += 1;
         if self.run.bytes() > self.memory && self.failed.is_none() {
             self.runs.memory.push(std::mem::take(&mut self.run));
             self.failed = self.runs.spill().err();

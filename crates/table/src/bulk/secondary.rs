@@ -88,12 +88,13 @@ impl BulkInsert {
         let threads = if kept { self.threads } else { 1 };
         let shared = SharedTxn::new(txn.inner());
         let built = side_by_side(threads, loads, |_, (index, load), in_vain| {
-            build.run(&shared, index, load, &indexes[index], in_vain).map_err(|unbuilt| (index, unbuilt))
+            build.run(&shared, index, load, &indexes[index], in_vain)
         });
         match built {
             Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
-            Err((_, Unbuilt::Failed(error))) => Err(error),
-            Err((index, Unbuilt::Duplicate { key, value })) => Err(table.duplicate_of_entry(txn, index, &key, &value)),
+            Err(Unbuilt::Failed(error)) => Err(error),
+            // The first of one index; another index may have one of an earlier row.
+            Err(Unbuilt::Duplicate { .. }) => Err(self.first_duplicate(txn, indexes)),
         }
     }
 
@@ -231,7 +232,7 @@ impl Table {
     }
 
     /// Error 1062 for an entry of a unique index whose key another one has.
-    fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
+    pub(super) fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
         let mut row = Vec::new();
         let found = clustered_key(key, value).map(|clustered| txn.inner().get_latest(self.clustered().id, clustered, &mut row));
         match found {

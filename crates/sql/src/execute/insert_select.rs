@@ -173,11 +173,14 @@ impl Session {
                         layout.set_fixed(&mut out[start..], column, &value);
                     }
                 });
+                // The rows of one leaf may have values of any length elsewhere.
+                if inserter.bulk_bytes() >= BULK_CHUNK_BYTES {
+                    self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
+                }
             }
             self.state.process.progress().add(leaf.len() as u64);
             self.note_read(leaf.len() as u64);
             scan.table().count_use(None, RowUse::Fetch, leaf.len() as u64);
-            self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
             tokio::task::yield_now().await;
         }
         self.finish_bulk(inserter).await
@@ -213,4 +216,4 @@ impl PlainCopy {
 }
 
 /// A batch of wide rows is written before it has a thousand.
-const BATCH_BYTES: usize = 1 << 20;
+pub(super) const BATCH_BYTES: usize = 1 << 20;

@@ -12,6 +12,7 @@ use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows,
 use highkey_types::{MySqlError, SqlMode, StoreContext, TimeZone, TypeKind, Value};
 
 use super::Failure;
+use super::insert::value_bytes;
 use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::insert_select::PlainCopy;
 use super::target::to_session;
@@ -189,12 +190,7 @@ impl Made {
     }
 
     fn decline(&mut self, values: Vec<Value>) {
-        let bytes = |value: &Value| match value {
-            Value::Text(text) | Value::Json(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        };
-        self.declined_bytes += values.iter().map(|value| size_of::<Value>() + bytes(value)).sum::<usize>();
+        self.declined_bytes += value_bytes(&values);
         self.declined.push(Declined { at: self.rows.len(), values });
     }
 
@@ -236,6 +232,8 @@ struct Reader {
     piece: Option<ScanPartition>,
     scan: Option<TableScan>,
     leaf: RowBatch,
+    /// Where to go on in it.
+    at: usize,
     /// With the constants in it.
     row: Vec<Value>,
 }
@@ -243,7 +241,7 @@ struct Reader {
 impl Reader {
     fn new(source: &Arc<Source>, maker: &Arc<RowMaker>, piece: ScanPartition) -> Reader {
         let row = maker.constants.clone();
-        Reader { source: source.clone(), maker: maker.clone(), piece: Some(piece), scan: None, leaf: RowBatch::new(), row }
+        Reader { source: source.clone(), maker: maker.clone(), piece: Some(piece), scan: None, leaf: RowBatch::new(), at: 0, row }
     }
 
     /// The next chunk; None at the end, or when nobody wants it any more.
@@ -259,13 +257,19 @@ impl Reader {
             if !go_on() {
                 return Ok(None);
             }
-            if !scan.next_batch(&mut self.leaf)? {
-                ended = true;
-                continue;
+            if self.at == self.leaf.len() {
+                self.at = 0;
+                if !scan.next_batch(&mut self.leaf)? {
+                    ended = true;
+                    continue;
+                }
+                source.table.count_use(None, RowUse::Fetch, self.leaf.len() as u64);
             }
             let leaf = &self.leaf;
-            source.table.count_use(None, RowUse::Fetch, leaf.len() as u64);
-            for i in 0..leaf.len() {
+            // Its rows may have values of any length elsewhere.
+            while self.at < leaf.len() && !made.is_full() {
+                let i = self.at;
+                self.at += 1;
                 let value = |n: usize| leaf.value(i, source.columns[n]);
                 let done = if source.keeps_bytes {
                     let fits = maker.takes_bytes(leaf.row(i), &source.dates);

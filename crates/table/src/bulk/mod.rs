@@ -168,7 +168,7 @@ impl BulkInsert {
             self.last_key.clear();
             self.last_key.extend_from_slice(run.key(run.len() - 1));
         }
-        let threads = self.threads;
+        let (threads, interrupt) = (self.threads, txn.interrupt());
         match &mut self.phase {
             Phase::Direct => unreachable!("dealt with above"),
             Phase::Streaming { load, .. } if load.is_hindered(txn.inner()).map_err(|e| table.failed(e))? => {
@@ -187,7 +187,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
+                    self.bytes = table.engine.blocking(|| spill_halves(threads, indexes, &interrupt))?;
                 }
                 Ok(())
             }
@@ -212,7 +212,7 @@ impl BulkInsert {
 
     /// `Phase::Sorting`: one more chunk. If that is too much, rows in order begin to stream, others are spilled.
     async fn collect(&mut self, txn: &mut Transaction, chunk: PreparedRows) -> Result<(), MySqlError> {
-        let threads = self.threads;
+        let (threads, interrupt) = (self.threads, txn.interrupt());
         let Phase::Sorting { indexes, ordered } = &mut self.phase else { return Ok(()) };
         self.bytes += chunk.bytes();
         for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
@@ -237,7 +237,7 @@ impl BulkInsert {
             self.bytes -= bytes;
             self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
+            self.bytes = table.engine.blocking(|| spill_halves(threads, indexes, &interrupt))?;
         }
         Ok(())
     }

@@ -122,6 +122,24 @@ async fn generated_primary_keys_are_shown_or_not() {
     assert_eq!(c.value("SELECT my_row_id FROM g").await, "1");
 }
 
+#[tokio::test]
+async fn the_log_and_its_writing_are_set_while_the_server_runs() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(1000))").await;
+    for (name, value) in [("innodb_io_capacity", "100"), ("innodb_log_buffer_size", "262144"), ("innodb_redo_log_capacity", "8388608")] {
+        c.ok(&format!("SET GLOBAL {name} = {value}")).await;
+        assert_eq!(c.value("SHOW COUNT(*) WARNINGS").await, "0", "{name}");
+        assert_eq!(c.rows(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'")).await, table(&format!("{name} {value}")));
+    }
+    // More than the log may hold now.
+    let rows = vec!["(REPEAT('x', 1000))"; 500].join(", ");
+    for _ in 0..30 {
+        c.ok(&format!("INSERT INTO t (s) VALUES {rows}")).await;
+    }
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "15000");
+}
+
 /// As the manual and the sources of 8.0.30 have it.
 #[tokio::test]
 async fn generated_primary_keys_stay_as_they_are() {

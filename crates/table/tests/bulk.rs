@@ -87,7 +87,7 @@ fn long_work_lets_the_thread_go() {
     rows.shuffle(&mut rng);
     bulk(&db, &table, &rows, 10_000, 64 << 20, OnDuplicate::Error).unwrap();
     let calls = calls.load(Ordering::Relaxed);
-    assert!(calls >= 2, "{calls}: one for the rows, one for the index");
+    assert!(calls >= 1, "{calls}: one for the rows and the index");
     check(&db);
 }
 
@@ -161,7 +161,7 @@ fn a_load_that_fails_or_is_rolled_back_leaves_nothing() {
     });
     assert_eq!(all(&db, &table).len(), 0);
     check(&db);
-    // A duplicate in the unique index, found after the clustered one was loaded.
+    // A duplicate in the unique index, found after the pages of the clustered one were made.
     rows[14_000][1] = i(3);
     let error = bulk(&db, &table, &rows, 4000, 200 << 10, OnDuplicate::Error).unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (1062, "Duplicate entry '3' for key 'u'"));

@@ -294,6 +294,29 @@ fn loads_side_by_side_come_and_go_together() {
 }
 
 #[test]
+fn loads_side_by_side_that_cannot_be_attached_give_the_rows_of_the_first_back() {
+    let (engine, _) = engine();
+    let (indexes, rows) = (three(&engine), rows_of_three());
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let mut loads: Vec<_> = indexes.iter().map(|index| txn.load(*index).unwrap().expect("the index is empty")).collect();
+    for (load, rows) in loads.iter_mut().zip(&rows) {
+        rows.iter().for_each(|(key, value)| load.push(&mut txn, key, value).unwrap());
+    }
+    let sealed: Vec<SealedLoad> = loads.into_iter().map(|load| load.seal(&mut txn).unwrap()).collect();
+    given(&engine, indexes[2], &[("a", "b")]);
+    let mut back = Model::new();
+    let attached = txn.attach_or_give_back(sealed, |k, v| assert!(back.insert(k.into(), v.into()).is_none())).unwrap();
+    assert_eq!(attached, Loaded::NotEmpty);
+    assert_eq!(back, rows[0]);
+    commit(txn);
+    for index in &indexes[..2] {
+        assert_eq!(pages_owned(&engine, *index).len(), 1);
+        sound(&engine, *index, &Model::new());
+    }
+    sound(&engine, indexes[2], &BTreeMap::from([(b"a".to_vec(), b"b".to_vec())]));
+}
+
+#[test]
 fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
     let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, background: true, ..options() }).unwrap();
     let rows = [numbered(30_000, 100), numbered(20_000, 200), numbered(5, 10), numbered(9_000, 400)];

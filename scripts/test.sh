@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
 cargo build --release --workspace
-start_highkey 23811
+start_highkey 23811 --secure-file-priv=
 for protocol in text patterns prepared; do
     for executor in fast datafusion; do
         echo "golden answers: $protocol protocol, executor $executor"

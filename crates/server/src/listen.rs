@@ -164,7 +164,7 @@ pub fn engine_options(settings: &Settings) -> highkey_table::Options {
         lock_wait_timeout: Duration::from_secs(settings.u64("innodb_lock_wait_timeout")),
         deadlock_detect: settings.bool("innodb_deadlock_detect"),
         fill_factor: settings.u64("innodb_fill_factor") as u8,
-        io_capacity: settings.u64("innodb_io_capacity") as u32,
+        io_capacity: settings.u64("innodb_io_capacity").min(u32::MAX.into()) as u32,
         ..highkey_table::Options::default()
     }
 }

@@ -20,9 +20,13 @@
 //! through COM_STMT_PREPARE and the binary protocol, with `--protocol patterns` as text whose values are taken for parameters. `--executor` sets
 //! `highkey_executor`, so that both ways to run a query are compared.
 //! Queries without ORDER BY are compared as multisets, as their order is nobody's promise.
+//!
+//! `$DIR` in a statement is a new, empty folder of this machine, each time a script runs: for files that the server writes and reads (`secure_file_priv` must be empty).
 
 use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, Subcommand, ValueEnum};
 use mysql_async::consts::{ColumnFlags, ColumnType};
@@ -155,11 +159,37 @@ pub async fn set_ways(connection: &mut Conn, protocol: Protocol, executor: Execu
     Ok(())
 }
 
+/// What `$DIR` stands for, until this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = Folder(std::env::temp_dir().join(format!("highkey-golden-{}-{number}", std::process::id())));
+        std::fs::create_dir(&folder.0)?;
+        // The server may be somebody else.
+        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o777))?;
+        Ok(folder)
+    }
+
+    fn put_into(&self, sql: &str) -> String {
+        sql.replace("$DIR", &self.0.to_string_lossy())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 async fn record(url: &str, script: &Path) -> Result<()> {
     let mut connection = connect(url, "golden").await?;
+    let folder = Folder::new()?;
     let mut out = format!("# Recorded by `highkey-sim golden record` from {}.\n", version(&mut connection).await?);
     for sql in statements(&std::fs::read_to_string(script)?) {
-        let mut answer = ask(&mut connection, &sql, Protocol::Text).await?;
+        let mut answer = ask(&mut connection, &folder.put_into(&sql), Protocol::Text).await?;
         if let Answer::Rows(rows) = &mut answer
             && sql.starts_with("SHOW CREATE TABLE")
         {
@@ -268,12 +298,13 @@ async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -
     let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut connection = connect(url, "golden").await?;
     set_ways(&mut connection, protocol, executor).await?;
+    let folder = Folder::new()?;
     let (mut passed, mut failed) = (0, 0);
     for (at, case) in cases.iter().enumerate() {
         // Hints warn when a statement is prepared: once it has been executed, nobody is told of that any more, by MySQL neither.
         let warned = case.sql.contains("/*+") && cases.get(at + 1).is_some_and(|next| next.sql == "SHOW WARNINGS");
         let protocol = if protocol == Protocol::Prepared && warned { Protocol::Text } else { protocol };
-        let mut got = ask(&mut connection, &case.sql, protocol).await?;
+        let mut got = ask(&mut connection, &folder.put_into(&case.sql), protocol).await?;
         let mut want = case.answer.clone();
         if !case.sql.to_ascii_lowercase().contains("order by") {
             for answer in [&mut got, &mut want] {

@@ -180,6 +180,21 @@ impl Engine {
         self.store().pool.set_spin_wait_delay(delay);
     }
 
+    /// `innodb_io_capacity`: pages a second that background writing may spend while nothing presses.
+    pub fn set_io_capacity(&self, pages: u32) {
+        self.store().set_io_capacity(pages);
+    }
+
+    /// `innodb_redo_log_capacity`, in bytes.
+    pub fn set_redo_log_capacity(&self, bytes: u64) {
+        self.store().wal.set_capacity(bytes);
+    }
+
+    /// `innodb_log_buffer_size`, in bytes.
+    pub fn set_log_buffer_bytes(&self, bytes: usize) {
+        self.store().wal.set_buffer_max(bytes);
+    }
+
     /// `innodb_fill_factor`: percent of their pages that bulk loads begun from now on fill, 10 to 100.
     pub fn set_fill_factor(&self, percent: u8) {
         self.inner.system.fill_factor.store(percent, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 
 use highkey_storage::{NumberLock, Op};
 use highkey_types::MySqlError;
+use parking_lot::RwLockReadGuard;
 
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -14,6 +15,11 @@ pub struct AutoIncrementLock {
     _lock: NumberLock,
 }
 
+/// While it lives values may be reserved without the lock.
+pub struct Numbering<'t> {
+    _guard: RwLockReadGuard<'t, ()>,
+}
+
 impl Table {
     /// Waits for the AUTO-INC lock. A statement takes it once. Errors 1205, 1213, 1317.
     pub async fn lock_auto_increment(&self, txn: &mut Transaction) -> Result<AutoIncrementLock, MySqlError> {
@@ -21,7 +27,16 @@ impl Table {
         while let Op::Wait(wait) = lock.take(txn.inner()) {
             wait.await.map_err(crate::error::lock)?;
         }
+        // Whoever has not seen it has its values now.
+        drop(self.state.numbering.write());
         Ok(AutoIncrementLock { _lock: lock })
+    }
+
+    /// For a statement that does without the lock as long as nobody has it: `None` if somebody has, else none gets it while this lives, which must not be for
+    /// longer than it takes to reserve values.
+    pub fn numbering(&self) -> Option<Numbering<'_>> {
+        let guard = self.state.numbering.read();
+        (!self.is_auto_increment_locked()).then_some(Numbering { _guard: guard })
     }
 
     /// Somebody has the AUTO-INC lock.

@@ -167,8 +167,7 @@ impl Database {
             table.state.row_ids.counter().settle()?;
             let mut statistics = table.cached_statistics().map_or_else(Statistics::default, |s| (*s).clone());
             statistics.rows = table.row_count_estimate()?;
-            let record = serde_json::to_vec(&statistics).expect("statistics have string keys only");
-            put(&mut txn, self.catalog_index(), &keys::statistics(table.id()), &record)?;
+            put(&mut txn, self.catalog_index(), &keys::statistics(table.id()), &statistics.record())?;
         }
         put(&mut txn, self.catalog_index(), &keys::clean(), b"")?;
         txn.commit(&[])?.wait()?;

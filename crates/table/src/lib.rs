@@ -51,7 +51,7 @@ mod view;
 mod xa;
 
 pub use auto_increment::{AutoIncrement, Reservation, explicit_value};
-pub use auto_lock::AutoIncrementLock;
+pub use auto_lock::{AutoIncrementLock, Numbering};
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;

@@ -3,10 +3,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, LeafRows, LevelReport, TreeCounters};
+use highkey_storage::{Bounds, Direction, Isolation, LeafRows, LevelReport, TreeCounters};
 use highkey_types::{MySqlError, errors, key_part_len};
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::keys;
+use crate::error;
+use crate::high_water::put;
 use crate::index::IndexCodec;
 use crate::partition::Parts;
 use crate::table::Table;
@@ -29,6 +32,13 @@ pub struct Statistics {
     pub data_length: u64,
     /// Bytes of the secondary indexes, estimated.
     pub index_length: u64,
+}
+
+impl Statistics {
+    /// As the catalog has them.
+    pub(crate) fn record(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("statistics have string keys only")
+    }
 }
 
 /// What is known of one index without reading all of it.
@@ -83,15 +93,31 @@ impl Table {
         let rows = self.row_count_estimate()?;
         match self.cached_statistics() {
             Some(s) if s.rows <= rows.saturating_mul(2).max(100) && rows <= s.rows.saturating_mul(2).max(100) => Ok(s),
-            _ => self.analyze(txn),
+            _ => self.renew(txn),
         }
     }
 
-    /// ANALYZE TABLE: samples the table anew.
+    /// ANALYZE TABLE: samples the table anew, and stores what it finds. The work is done on this thread, the wait for the log included.
     pub fn analyze(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
+        let statistics = self.renew(txn)?;
+        if !self.is_temporary() {
+            self.engine.blocking(|| self.store_statistics(&statistics))?;
+        }
+        Ok(statistics)
+    }
+
+    fn renew(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
         let statistics = Arc::new(self.sample(txn)?);
         *self.state.statistics.lock() = Some(statistics.clone());
         Ok(statistics)
+    }
+
+    fn store_statistics(&self, statistics: &Statistics) -> Result<(), MySqlError> {
+        let failed = |e| error::storage(e, "catalog");
+        let mut txn = self.engine.begin(Isolation::ReadCommitted);
+        put(&mut txn, self.engine.root_index(), &keys::statistics(self.id()), &statistics.record())?;
+        txn.commit(&[]).map_err(failed)?.wait().map_err(failed)?;
+        Ok(())
     }
 
     /// The statistics that the catalog has, or where there are none a sample that is not kept: for tools that change nothing.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use highkey_binlog::{RowMetadata, TableMap};
 use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy, StripedCounts};
 use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::auto_increment::{self, AutoIncrement, Reservation};
 use crate::catalog::keys;
@@ -66,6 +66,8 @@ pub struct Table {
 /// What belongs to a table over all its definitions.
 pub(crate) struct TableState {
     pub(crate) auto_increment: AutoIncrement,
+    /// See `Table::numbering`.
+    pub(crate) numbering: RwLock<()>,
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
@@ -105,6 +107,7 @@ impl TableState {
     fn of(auto_increment: HighWater, row_ids: HighWater) -> TableState {
         TableState {
             auto_increment: AutoIncrement::new(auto_increment),
+            numbering: RwLock::new(()),
             row_ids: RowIds::new(row_ids),
             rows: AtomicI64::new(UNKNOWN_ROWS),
             changed_us: AtomicU64::new(0),

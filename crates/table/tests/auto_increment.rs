@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::*;
 use highkey_table::*;
@@ -108,4 +109,29 @@ fn a_clean_shutdown_leaves_no_gap() {
     let table = table(&db, "t");
     assert_eq!(table.reserve(1, 1, 1).unwrap().first, 12);
     assert_eq!(table.row_count_estimate().unwrap(), 1);
+}
+
+/// One that does without the lock has looked, and has no values yet.
+#[test]
+fn who_takes_the_lock_waits_for_values_on_their_way() {
+    let db = database();
+    let table = counted(&db, TypeKind::Int, false);
+    let numbering = table.numbering().expect("nobody has the lock");
+    let taken = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            let _lock = block_on(table.lock_auto_increment(&mut txn)).unwrap();
+            taken.store(true, Ordering::SeqCst);
+            assert!(table.numbering().is_none());
+        });
+        while !table.is_auto_increment_locked() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!taken.load(Ordering::SeqCst));
+        drop(numbering);
+        holder.join().unwrap();
+    });
+    assert!(table.numbering().is_some(), "it was given back");
 }

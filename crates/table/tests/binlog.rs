@@ -551,6 +551,44 @@ fn a_server_without_the_binary_log_completes_the_files_and_forgets_them() {
     assert_eq!(stored(&db).len(), 21);
 }
 
+/// A tool may look at the database between a crash and the server's next start.
+#[test]
+fn a_tool_leaves_the_binary_log_to_the_next_start() {
+    let disk = disk(17);
+    let db = open_on(&disk, small()).unwrap();
+    create_table(&db).unwrap();
+    for n in 0..40 {
+        block_on(transaction(&db, &[("insert", n..n + 1)])).unwrap();
+    }
+    let crashed = disk.crash();
+    drop(db);
+    let files = |disk: &SimDisk| -> Vec<(String, Vec<u8>)> {
+        let named = disk.list().unwrap().into_iter().filter(|name| name.starts_with("binlog"));
+        named.map(|name| (name.clone(), contents(disk, &name))).collect()
+    };
+    let before = files(&crashed);
+    for _ in 0..2 {
+        let db = open_on(&crashed, BinlogOptions { untouched: true, ..BinlogOptions::default() }).unwrap();
+        assert!(db.binlog().is_none());
+        assert_eq!(stored(&db).len(), 40);
+        db.shutdown().unwrap();
+    }
+    assert!(files(&crashed) == before, "the files are as the crash has left them");
+    let db = open_on(&crashed, small()).unwrap();
+    let replayed = replay(&db);
+    assert_eq!(replayed.rows, stored(&db));
+    assert_eq!(replayed.events.get("Stop"), None);
+    block_on(transaction(&db, &[("insert", 40..41)])).unwrap();
+    assert_eq!(replay(&db).rows, stored(&db));
+}
+
+fn contents(disk: &SimDisk, name: &str) -> Vec<u8> {
+    let file = disk.open(name, false).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
 /// GTIDs that are given, not made: they count as executed, also after a crash; and this server's own numbers go around them.
 #[test]
 fn assigned_and_declared_gtids_are_executed() {

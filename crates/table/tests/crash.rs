@@ -562,6 +562,18 @@ fn with_histograms(rows: i64) -> SimDisk {
 }
 
 #[test]
+fn statistics_are_stored_when_they_are_made() {
+    let disk = prepared(300);
+    let db = try_open_still(&disk).unwrap();
+    let analyzed = table(&db, "t").analyze(&mut db.begin(Isolation::RepeatableRead)).unwrap();
+    let crashed = disk.crash();
+    drop(db);
+    let db = try_open_still(&crashed).unwrap();
+    let kept = table(&db, "t").cached_statistics().expect("the catalog has them");
+    assert_eq!((kept.rows, &kept.cardinality), (300, &analyzed.cardinality));
+}
+
+#[test]
 fn histograms_are_stored_together_or_not_at_all() {
     crash_everywhere("update histogram", 300, update_histograms);
 }

@@ -22,6 +22,22 @@ pub struct SqlMode {
     pub no_unsigned_subtraction: bool,
 }
 
+impl SqlMode {
+    /// Dates are looked at even where a column's values go to another one of its type.
+    pub fn checks_dates(&self) -> bool {
+        self.no_zero_date || self.no_zero_in_date
+    }
+
+    /// Whether a stored value stays what it is in another column of its type: dates that the mode does not let into it do not. TIMESTAMP is in UTC.
+    pub fn admits(&self, value: &Value) -> bool {
+        match value {
+            Value::Date(v) => time::is_admitted(DateTime::from(*v), self),
+            Value::DateTime(v) => time::is_admitted(*v, self),
+            _ => true,
+        }
+    }
+}
+
 /// The circumstances of an assignment.
 pub struct StoreContext<'a> {
     /// STRICT_ALL_TABLES or STRICT_TRANS_TABLES.

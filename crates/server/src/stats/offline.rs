@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use highkey_sql::Settings;
-use highkey_table::{Database, Isolation, Table};
+use highkey_table::{BinlogOptions, Database, Isolation, Table};
 
 use super::report::IndexReport;
 use crate::listen::engine_options;
 
-/// Opens the directory as the server would, reads, and closes it cleanly. Opening after a crash recovers first; nothing else changes.
+/// Opens the directory as the server would, reads, and closes it cleanly. Opening after a crash recovers first; nothing else changes: what the binary log's files
+/// lack after the crash the server's next start writes.
 pub fn read(datadir: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Vec<IndexReport>, String> {
     let shown = datadir.display();
     if !datadir.is_dir() {
@@ -18,7 +19,8 @@ pub fn read(datadir: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Vec<I
     if !Database::exists(datadir).map_err(|e| format!("cannot open {shown}: {e}"))? {
         return Err(format!("{shown} is not a data directory of Highkey"));
     }
-    let database = Database::open(datadir, engine_options(&Settings::default())).map_err(|e| format!("cannot open {shown}: {e}"))?;
+    let binlog = BinlogOptions { untouched: true, ..BinlogOptions::default() };
+    let database = Database::open_with(datadir, engine_options(&Settings::default()), binlog).map_err(|e| format!("cannot open {shown}: {e}"))?;
     let mut reports = Vec::new();
     for table in database.catalog().all_tables() {
         if wanted(&table.def().schema, &table.def().name) {

@@ -13,11 +13,16 @@ use self::converter::Converter;
 use super::ddl::{blocking_ddl, done, others};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
 use super::collation::collation_of;
+use super::create_table::{GENERATED_KEY, has_generated_key, is_generated_key};
 use super::{Failure, Outcome, partitions, table_spec};
 use crate::bind::members;
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
 use crate::session::{ResultSink, Session, SessionState, error, error::err};
+
+/// As MySQL says it.
+const KEY_WITHOUT_ANOTHER: &str = "existing primary key drop without adding a new primary key. In @@sql_generate_invisible_primary_key=ON mode table should \
+     have a primary key. Please add a new primary key to be able to drop existing primary key.";
 
 impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
@@ -101,6 +106,7 @@ impl Session {
         for (n, action) in alter.actions.iter().enumerate() {
             changed |= self.place(&mut draft, n, action)?;
         }
+        draft.put_generated_key_first(table.def());
         if let Some(column) = missing {
             return Err(error::bad_field(column, &draft.spec.name));
         }
@@ -119,9 +125,46 @@ impl Session {
         if !changed {
             return Ok(None);
         }
+        self.check_primary_key(table.def(), &draft, alter)?;
         let mut plan = AlterPlan::of(table);
         draft.finish(&mut plan, &mut self.state)?;
         Ok(Some(plan))
+    }
+
+    /// What MySQL 8.0.30 does not allow with primary keys. Errors 1235, 4110, 4111.
+    fn check_primary_key(&self, def: &TableDef, draft: &Draft, alter: &ast::AlterTable) -> Result<(), MySqlError> {
+        if def.partitioning.is_some() || def.primary_key().is_none() {
+            return Ok(());
+        }
+        let remains = draft.indexes.iter().any(|i| i.spec.kind == IndexKind::Primary && i.remains(&draft.columns));
+        let comes = || draft.new_keys.iter().any(|key| key.kind == ast::IndexKind::Primary);
+        if !remains && !comes() && self.state.variables.bool("sql_generate_invisible_primary_key") {
+            return Err(error::not_supported(KEY_WITHOUT_ANOTHER));
+        }
+        if !has_generated_key(def) {
+            return Ok(());
+        }
+        if draft.partition_by.is_some() {
+            return Err(error::not_supported("partitioning table with generated invisible primary key"));
+        }
+        let is_key = |name: &str| same_name(name, GENERATED_KEY);
+        if alter.actions.iter().any(|action| matches!(action, AlterAction::DropColumn(name) if is_key(name))) {
+            return Ok(());
+        }
+        let drops_key = |action: &AlterAction| match action {
+            AlterAction::DropPrimaryKey => true,
+            AlterAction::DropIndex(name) | AlterAction::DropConstraint(name) => name.eq_ignore_ascii_case("primary"),
+            _ => false,
+        };
+        if alter.actions.iter().any(drops_key) {
+            return Err(err(4111, "Please drop primary key column to be able to drop generated invisible primary key."));
+        }
+        let sets_default = alter.actions.iter().any(|action| matches!(action, AlterAction::SetDefault { column, .. } if is_key(column)));
+        let first = &draft.columns[0];
+        if sets_default || first.from != Some(0) || !is_generated_key(&first.def) {
+            return Err(err(4110, "Altering generated invisible primary key column 'my_row_id' is not allowed."));
+        }
+        Ok(())
     }
 
     /// What goes, and what holds for the columns that come: what they say themselves comes after it.
@@ -547,6 +590,18 @@ impl Draft {
             }
             [false, false, false] => Err(errors::constraint_not_found(name)),
             _ => Err(err(3939, format!("Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."))),
+        }
+    }
+
+    /// Columns that come FIRST come behind it; where it is told to go itself is refused later.
+    fn put_generated_key_first(&mut self, def: &TableDef) {
+        if !has_generated_key(def) {
+            return;
+        }
+        let Some(at) = self.columns.iter().position(|c| c.from == Some(0)) else { return };
+        if at > 0 && self.columns[..at].iter().all(|c| c.from.is_none()) {
+            let key = self.columns.remove(at);
+            self.columns.insert(0, key);
         }
     }
 

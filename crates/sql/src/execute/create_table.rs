@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec, WordParser};
+use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableDef, TableSpec, WordParser};
 use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 
 use super::inserter::Inserter;
@@ -15,6 +15,18 @@ use crate::session::{Session, SessionState, error, error::err};
 
 /// The column that `sql_generate_invisible_primary_key` adds.
 pub(crate) const GENERATED_KEY: &str = "my_row_id";
+
+/// The primary key is one that `sql_generate_invisible_primary_key` has made. It may have become visible.
+pub(super) fn has_generated_key(def: &TableDef) -> bool {
+    let Some(key) = def.primary_key() else { return false };
+    matches!(&key.parts[..], [part] if part.column == 0) && is_generated_key(&def.columns[0])
+}
+
+/// The column is what it has made, whether visible or not.
+pub(super) fn is_generated_key(column: &ColumnDef) -> bool {
+    let numbered = column.auto_increment && !column.nullable && column.ty.kind == TypeKind::BigInt && column.ty.unsigned;
+    numbered && table_spec::same_name(&column.name, GENERATED_KEY)
+}
 
 impl Session {
     pub(crate) async fn create_table(&mut self, create: &ast::CreateTable) -> Result<Outcome, Failure> {
@@ -83,7 +95,7 @@ impl Session {
         };
         let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
         let mut spec = table_spec::table(create, &schema, collation, extra, &mut self.state)?;
-        self.primary_key_rules(&mut spec)?;
+        self.primary_key_rules(&mut spec, create.partition_by.is_some())?;
         if let Some(by) = &create.partition_by {
             if create.temporary {
                 return Err(errors::partition_no_temporary().into());
@@ -95,16 +107,21 @@ impl Session {
     }
 
     /// `sql_require_primary_key`, `sql_generate_invisible_primary_key`.
-    fn primary_key_rules(&mut self, spec: &mut TableSpec) -> Result<(), MySqlError> {
+    fn primary_key_rules(&mut self, spec: &mut TableSpec, partitioned: bool) -> Result<(), MySqlError> {
         if spec.indexes.iter().any(|i| i.kind == IndexKind::Primary) {
             return Ok(());
         }
         if self.state.variables.bool("sql_generate_invisible_primary_key") {
-            if spec.columns.iter().any(|c| table_spec::same_name(&c.name, GENERATED_KEY)) {
-                return Err(err(4108, "Failed to generate invisible primary key. Column 'my_row_id' already exists."));
+            if partitioned {
+                return Err(error::not_supported("generating invisible primary key for the partitioned tables"));
             }
-            if spec.columns.iter().any(|c| c.auto_increment) {
-                return Err(err(4109, "Failed to generate invisible primary key. Auto-increment column already exists."));
+            for column in &spec.columns {
+                if table_spec::same_name(&column.name, GENERATED_KEY) {
+                    return Err(err(4108, "Failed to generate invisible primary key. Column 'my_row_id' already exists."));
+                }
+                if column.auto_increment {
+                    return Err(err(4109, "Failed to generate invisible primary key. Auto-increment column already exists."));
+                }
             }
             let mut column = ColumnDef::new(GENERATED_KEY, ColumnType::ubigint()).auto_increment();
             column.invisible = true;

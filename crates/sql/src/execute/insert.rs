@@ -6,6 +6,7 @@ use std::time::Instant;
 use highkey_table::{DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, TriggerEvent, explicit_value};
 use highkey_types::{MySqlError, Value};
 
+use super::insert_select::BATCH_BYTES;
 use super::inserter::{BATCH_ROWS, BULK_CHUNK_BYTES, BULK_MEMORY, Inserter, check_null};
 use super::late::Late;
 use super::query::{BoundTables, Destination};
@@ -223,7 +224,7 @@ impl Session {
         if !inserter.tells_first_inserted() && !inserter.by_row && !inserter.in_order {
             self.begin_bulk(inserter)?;
         }
-        let mut batch = Vec::with_capacity(BATCH_ROWS);
+        let (mut batch, mut bytes) = (Vec::with_capacity(BATCH_ROWS), 0);
         let mut fast = self.compile_fast(query)?;
         if let Some(found) = &fast
             && self.reads_many(found)?
@@ -246,12 +247,14 @@ impl Session {
                     Box::pin(self.insert_query_row(inserter, values)).await?;
                     continue;
                 }
+                bytes += values.as_ref().map_or(0, |values| value_bytes(values));
                 let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
                     return Err(self.fail_behind(inserter, &mut batch, e).await);
                 }
-                if batch.len() >= BATCH_ROWS {
+                if batch.len() >= BATCH_ROWS || bytes >= BATCH_BYTES {
                     self.write_rows(inserter, &mut batch, false).await?;
+                    bytes = 0;
                 }
             }
         } else {
@@ -274,12 +277,15 @@ impl Session {
                         None => Some(rows),
                     };
                     for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
-                        let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
+                        let values = self.outputs(late.as_ref(), values);
+                        bytes += values.as_ref().map_or(0, |values| value_bytes(values));
+                        let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                         if let Err(e) = made {
                             return Err(self.fail_behind(inserter, &mut batch, e).await);
                         }
-                        if batch.len() >= BATCH_ROWS {
+                        if batch.len() >= BATCH_ROWS || bytes >= BATCH_BYTES {
                             self.write_rows(inserter, &mut batch, false).await?;
+                            bytes = 0;
                         }
                     }
                     Ok::<(), Failure>(())
@@ -307,7 +313,7 @@ impl Session {
     }
 
     /// A row that cannot be made ends the statement in this error, unless one of the rows before it, which MySQL has written, ends it in another.
-    async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
+    pub(super) async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
         let written = match Box::pin(self.write_rows(inserter, batch, false)).await {
             Ok(()) => Box::pin(self.finish_bulk(inserter)).await,
             failed => failed,
@@ -353,8 +359,7 @@ impl Session {
             return Ok(());
         }
         self.state.process.check()?;
-        self.lock_auto_increment(inserter).await?;
-        let mut generated = inserter.number(&mut self.state, rows, exact)?;
+        let mut generated = self.number_rows(inserter, rows, exact).await?;
         let table = inserter.target.table.clone();
         let leaves_bulk = inserter.leaves_bulk(&generated);
         if leaves_bulk {
@@ -363,11 +368,12 @@ impl Session {
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
             for row in rows.drain(..) {
-                if let Some((_, encoded)) = &mut inserter.bulk {
-                    encoded.push_with(|out| table.layout().encode(&row, out));
+                self.push_encoded(inserter, |out| table.layout().encode(&row, out));
+                if inserter.bulk_bytes() >= BULK_CHUNK_BYTES {
+                    Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await?;
                 }
             }
-            return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
+            return Ok(());
         }
         // Which row did not go in is asked where a number depends on it: the next one's, or LAST_INSERT_ID() of a statement that fails.
         let mode = match inserter.mode {
@@ -471,6 +477,27 @@ impl Session {
             inserter.auto_lock = Some(table.lock_auto_increment(self.txn()).await?);
         }
         Ok(())
+    }
+
+    /// `Inserter::number`, not while another statement is alone in getting numbers.
+    pub(super) async fn number_rows(&mut self, inserter: &mut Inserter, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
+        loop {
+            self.lock_auto_increment(inserter).await?;
+            if let Some(numbered) = self.number_unless_locked(inserter, rows, exact) {
+                return numbered;
+            }
+        }
+    }
+
+    /// None: somebody has taken the lock since this statement has seen that it need not wait for it.
+    fn number_unless_locked(&mut self, inserter: &mut Inserter, rows: &mut [Vec<Value>], exact: bool) -> Option<Result<Vec<(usize, u64)>, MySqlError>> {
+        let looks = self.state.instance.auto_increment_locking() == AutoIncrementLocking::Consecutive;
+        if !looks || inserter.auto.is_none() || inserter.auto_lock.is_some() {
+            return Some(inserter.number(&mut self.state, rows, exact));
+        }
+        let table = inserter.target.table.clone();
+        let _numbering = table.numbering()?;
+        Some(inserter.number(&mut self.state, rows, exact))
     }
 
     /// From here on rows go to the table in bulk, until `finish_bulk`; not with ON DUPLICATE KEY UPDATE.
@@ -609,6 +636,16 @@ impl Session {
         }
         Ok(given)
     }
+}
+
+/// Bytes of a row's values, about.
+pub(super) fn value_bytes(values: &[Value]) -> usize {
+    let bytes = |value: &Value| match value {
+        Value::Text(text) | Value::Json(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    values.iter().map(|value| size_of::<Value>() + bytes(value)).sum()
 }
 
 /// REPLACE of rows of which some have generated numbers: their positions, and the numbers.

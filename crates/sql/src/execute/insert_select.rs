@@ -1,12 +1,12 @@
 //! INSERT … SELECT of columns of one table: the copy loop of source 000, without DataFusion and without expressions.
 //!
 //! Leaf by leaf of a snapshot, into the table in bulk. Between tables of the same columns the rows' bytes are copied; else values are put in their
-//! places, and converted only where the column types differ. Workers may do it (`super::parallel_insert`).
+//! places, and converted only where the column types differ, or dates are there that the mode does not admit. Workers may do it (`super::parallel_insert`).
 
 use std::sync::Arc;
 
 use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, RowUse, Stage, Table, TableScan};
-use highkey_types::{ColumnType, Str, TypeKind, Value};
+use highkey_types::{ColumnType, MySqlError, SqlMode, Str, TypeKind, Value};
 
 use super::Failure;
 use super::inserter::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
@@ -20,7 +20,7 @@ pub(crate) struct PlainCopy {
     pub(super) source: Arc<Table>,
     /// What the query calls it.
     pub(super) alias: Str,
-    /// (source column, target column, no conversion needed)
+    /// (source column, target column, no conversion needed but of dates that the mode does not admit)
     pub(super) columns: Vec<(usize, usize, bool)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target)
     }
 }
 
-/// Every stored value of one type is a stored value of the other, unchanged.
+/// Every stored value of one type is a stored value of the other, unchanged; whether a column may have it is asked of dates (`SqlMode::admits`).
 fn same_values(from: &ColumnType, to: &ColumnType) -> bool {
     match (&from.kind, &to.kind) {
         (TypeKind::VarChar(a), TypeKind::VarChar(b)) => a <= b && from.collation.charset == to.collation.charset,
@@ -62,9 +62,6 @@ fn same_values(from: &ColumnType, to: &ColumnType) -> bool {
 
 impl Session {
     pub(crate) async fn copy_rows(&mut self, inserter: &mut Inserter, copy: &PlainCopy, hints: &Hints) -> Result<(), Failure> {
-        let zone = self.state.config.time_zone.clone();
-        let from_timestamp: Vec<bool> =
-            copy.columns.iter().map(|&(from, _, same)| !same && matches!(copy.source.columns()[from].ty.kind, TypeKind::Timestamp(_))).collect();
         // What is copied stays what it is until the transaction ends, and is what is there now.
         let latest = self.locks_gaps();
         if latest {
@@ -91,7 +88,7 @@ impl Session {
         let mut scan = copy.source.scan_at(&snapshot, 0, &KeyRange::all(), Direction::Forward)?;
         let mut leaf = RowBatch::new();
         if in_bulk && copy.keeps_bytes(inserter) {
-            return self.copy_bytes(inserter, &mut scan).await;
+            return self.copy_bytes(inserter, copy, &mut scan).await;
         }
         let mut rows: Vec<Vec<Value>> = Vec::with_capacity(BATCH_ROWS);
         let mut read = 0;
@@ -100,22 +97,10 @@ impl Session {
             read += leaf.len() as u64;
             progress.add(leaf.len() as u64);
             for i in 0..leaf.len() {
-                let mut row = Vec::new();
-                inserter.start_row(&mut row);
-                for (&(from, to, same), &timestamp) in copy.columns.iter().zip(&from_timestamp) {
-                    let mut value = leaf.value(i, from);
-                    if same {
-                        row[to] = value;
-                    } else {
-                        if timestamp {
-                            to_session(&mut value, &zone);
-                        }
-                        inserter.assign(&mut self.state, &mut row, to, value)?;
-                    }
-                }
                 bytes += leaf.row(i).len();
-                if inserter.finish_row(&mut self.state, &mut row)? {
-                    rows.push(row);
+                match self.copied_row(inserter, copy, |column| leaf.value(i, column)) {
+                    Ok(row) => rows.extend(row),
+                    Err(e) => return Err(Box::pin(self.fail_behind(inserter, &mut rows, e)).await),
                 }
             }
             // A table that must be read whole before it is written to is the rare case of a transaction that wrote before.
@@ -137,18 +122,49 @@ impl Session {
         Ok(())
     }
 
-    /// Rows whose bytes are the same in both tables, but for a generated number.
-    async fn copy_bytes(&mut self, inserter: &mut Inserter, scan: &mut TableScan) -> Result<(), Failure> {
+    /// A row of the target with values of the source's columns, or none if it is left out (IGNORE).
+    fn copied_row(&mut self, inserter: &mut Inserter, copy: &PlainCopy, of: impl Fn(usize) -> Value) -> Result<Option<Vec<Value>>, MySqlError> {
+        let mode = self.state.config.sql_mode;
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        for &(from, to, same) in &copy.columns {
+            let mut value = of(from);
+            if same && mode.admits(&value) {
+                row[to] = value;
+                continue;
+            }
+            if matches!(copy.source.columns()[from].ty.kind, TypeKind::Timestamp(_)) {
+                to_session(&mut value, &self.state.config.time_zone);
+            }
+            inserter.assign(&mut self.state, &mut row, to, value)?;
+        }
+        Ok(inserter.finish_row(&mut self.state, &mut row)?.then_some(row))
+    }
+
+    /// Rows whose bytes are the same in both tables, but for a generated number. Those with a date that the mode does not admit are made of their values.
+    async fn copy_bytes(&mut self, inserter: &mut Inserter, copy: &PlainCopy, scan: &mut TableScan) -> Result<(), Failure> {
         let layout = inserter.target.table.layout().clone();
         self.lock_auto_increment(inserter).await?;
         let generated = inserter.generated_column();
+        let mode = self.state.config.sql_mode;
+        let dates = copy.checked_dates(&mode);
         let mut leaf = RowBatch::new();
         while scan.next_batch(&mut leaf)? {
             for i in 0..leaf.len() {
-                let number = match generated {
-                    Some(column) => Some((column, inserter.next_number(&mut self.state)?)),
+                if !dates.iter().all(|&column| layout.is_admitted(leaf.row(i), column, &mode)) {
+                    match self.copied_row(inserter, copy, |column| leaf.value(i, column)) {
+                        Ok(None) => {}
+                        Ok(Some(row)) => Box::pin(self.write_rows(inserter, &mut vec![row], false)).await?,
+                        Err(e) => return Err(Box::pin(self.fail_behind(inserter, &mut Vec::new(), e)).await),
+                    }
+                    continue;
+                }
+                let number = match generated.map(|column| (column, inserter.next_number(&mut self.state))) {
+                    Some((column, Ok(number))) => Some((column, number)),
+                    Some((_, Err(e))) => return Err(Box::pin(self.fail_behind(inserter, &mut Vec::new(), e)).await),
                     None => None,
                 };
+                inserter.row += 1;
                 self.push_encoded(inserter, |out| {
                     let start = out.len();
                     out.extend_from_slice(leaf.row(i));
@@ -157,12 +173,14 @@ impl Session {
                         layout.set_fixed(&mut out[start..], column, &value);
                     }
                 });
+                // The rows of one leaf may have values of any length elsewhere.
+                if inserter.bulk_bytes() >= BULK_CHUNK_BYTES {
+                    self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
+                }
             }
-            inserter.row += leaf.len() as u64;
             self.state.process.progress().add(leaf.len() as u64);
             self.note_read(leaf.len() as u64);
             scan.table().count_use(None, RowUse::Fetch, leaf.len() as u64);
-            self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
             tokio::task::yield_now().await;
         }
         self.finish_bulk(inserter).await
@@ -179,6 +197,12 @@ impl PlainCopy {
             && self.same_rows(inserter)
     }
 
+    /// The source's columns whose values are not all that another column of their type may have in this mode.
+    pub(super) fn checked_dates(&self, mode: &SqlMode) -> Vec<usize> {
+        let is_date = |column: &usize| matches!(self.source.columns()[*column].ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_));
+        if mode.checks_dates() { self.columns.iter().map(|&(from, ..)| from).filter(is_date).collect() } else { Vec::new() }
+    }
+
     /// Every column goes to its own place in a table of the same columns, unchanged; only a generated number may be put in.
     pub(super) fn same_rows(&self, inserter: &Inserter) -> bool {
         let (from, to) = (self.source.columns(), inserter.target.columns());
@@ -192,4 +216,4 @@ impl PlainCopy {
 }
 
 /// A batch of wide rows is written before it has a thousand.
-const BATCH_BYTES: usize = 1 << 20;
+pub(super) const BATCH_BYTES: usize = 1 << 20;

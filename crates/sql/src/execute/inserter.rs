@@ -307,6 +307,11 @@ impl Inserter {
         Ok(generated)
     }
 
+    /// Bytes of encoded rows that wait to be handed to the table.
+    pub(super) fn bulk_bytes(&self) -> usize {
+        self.bulk.as_ref().map_or(0, |(_, rows)| rows.byte_len())
+    }
+
     /// Rows go to the table in bulk.
     pub fn is_in_bulk(&self) -> bool {
         self.bulk.is_some()

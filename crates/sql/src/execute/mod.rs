@@ -353,10 +353,12 @@ impl Session {
                 self.send(answer, true, sink).await
             }
             Statement::Explain { format, analyze, statement } => {
-                let outcome = self.explain(*format, *analyze, statement, Vec::new(), sink).await?;
-                if !analyze {
-                    self.note_explained(statement);
+                // What is run takes its turn as if it stood alone.
+                if *analyze {
+                    return admission.run(Box::pin(self.explain(*format, true, statement, Vec::new(), sink)).as_mut()).await;
                 }
+                let outcome = self.explain(*format, false, statement, Vec::new(), sink).await?;
+                self.note_explained(statement);
                 Ok(outcome)
             }
             Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,

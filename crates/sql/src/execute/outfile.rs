@@ -10,6 +10,7 @@ use crate::bind::errors;
 use crate::parse::ast::FileFormat;
 use crate::plan::Field;
 use crate::session::{SessionState, error, error::err, resolve_file};
+use crate::variables::SqlModes;
 
 /// A file that rows are written to. It must not exist before.
 pub(crate) struct Outfile {
@@ -57,6 +58,7 @@ impl Outfile {
         if let Some(charset) = charset.filter(|charset| charset.min_bytes() > 1) {
             return Err(error::not_supported(&format!("INTO OUTFILE in {}", charset.name())));
         }
+        let format = format.in_mode(state.mode(SqlModes::NO_BACKSLASH_ESCAPES));
         let types: Vec<ColumnType> = fields.iter().map(|f| f.ty.ty.clone()).collect();
         let widths = if format.is_fixed() { types.iter().map(printed_width).collect::<Result<_, _>>()? } else { Vec::new() };
         let (file, path) = create(state, path)?;
@@ -115,7 +117,6 @@ impl Outfile {
                 match escape {
                     Some(e) if b == 0 => line.extend_from_slice(&[e, b'0']),
                     Some(e) if b == e || ends(b) || Some(b) == format.line_terminator.first().copied() => line.extend_from_slice(&[e, b]),
-                    None if enclosed && Some(b) == format.enclosed_by.first().copied() => line.extend_from_slice(&[b, b]),
                     _ => line.push(b),
                 }
             }

@@ -12,6 +12,7 @@ use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows,
 use highkey_types::{MySqlError, SqlMode, StoreContext, TimeZone, TypeKind, Value};
 
 use super::Failure;
+use super::insert::value_bytes;
 use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::insert_select::PlainCopy;
 use super::target::to_session;
@@ -40,7 +41,7 @@ enum Numbers {
 /// What becomes of one of a row's values.
 struct Place {
     column: usize,
-    /// It is what the column stores.
+    /// It is what the column stores, unless it is a date that the mode does not admit.
     is_stored: bool,
     /// It is a TIMESTAMP as tables store it, to be converted from the session's form.
     in_utc: bool,
@@ -123,7 +124,7 @@ impl RowMaker {
     /// The value as its column stores it; None if there is anything to tell of it, or a number is asked for.
     fn stored(&self, place: &Place, mut value: Value) -> Option<Value> {
         let def = &self.target.columns()[place.column];
-        if !place.is_stored {
+        if !place.is_stored || !self.mode.admits(&value) {
             if place.in_utc {
                 to_session(&mut value, &self.zone);
             }
@@ -150,12 +151,14 @@ impl RowMaker {
         fits.then_some(value)
     }
 
-    /// A row of the source's bytes has a number, if it is to bring one.
-    fn is_numbered(&self, row: &[u8]) -> bool {
-        match self.numbers {
-            Numbers::Given(column) => self.target.layout().int(row, column).is_some_and(|n| n != 0),
+    /// A row of the source's bytes has a number, if it is to bring one, and no date in `dates` that the mode does not admit.
+    fn takes_bytes(&self, row: &[u8], dates: &[usize]) -> bool {
+        let layout = self.target.layout();
+        let numbered = match self.numbers {
+            Numbers::Given(column) => layout.int(row, column).is_some_and(|n| n != 0),
             _ => true,
-        }
+        };
+        numbered && dates.iter().all(|&column| layout.is_admitted(row, column, &self.mode))
     }
 
     fn chunk(&self, made: Made) -> Chunk {
@@ -187,12 +190,7 @@ impl Made {
     }
 
     fn decline(&mut self, values: Vec<Value>) {
-        let bytes = |value: &Value| match value {
-            Value::Text(text) | Value::Json(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        };
-        self.declined_bytes += values.iter().map(|value| size_of::<Value>() + bytes(value)).sum::<usize>();
+        self.declined_bytes += value_bytes(&values);
         self.declined.push(Declined { at: self.rows.len(), values });
     }
 
@@ -222,6 +220,8 @@ struct Source {
     columns: Vec<usize>,
     /// The rows' bytes are the target's.
     keeps_bytes: bool,
+    /// With that, the columns whose dates the mode may not admit.
+    dates: Vec<usize>,
 }
 
 /// Makes chunks of a piece of the source.
@@ -232,6 +232,8 @@ struct Reader {
     piece: Option<ScanPartition>,
     scan: Option<TableScan>,
     leaf: RowBatch,
+    /// Where to go on in it.
+    at: usize,
     /// With the constants in it.
     row: Vec<Value>,
 }
@@ -239,7 +241,7 @@ struct Reader {
 impl Reader {
     fn new(source: &Arc<Source>, maker: &Arc<RowMaker>, piece: ScanPartition) -> Reader {
         let row = maker.constants.clone();
-        Reader { source: source.clone(), maker: maker.clone(), piece: Some(piece), scan: None, leaf: RowBatch::new(), row }
+        Reader { source: source.clone(), maker: maker.clone(), piece: Some(piece), scan: None, leaf: RowBatch::new(), at: 0, row }
     }
 
     /// The next chunk; None at the end, or when nobody wants it any more.
@@ -255,16 +257,22 @@ impl Reader {
             if !go_on() {
                 return Ok(None);
             }
-            if !scan.next_batch(&mut self.leaf)? {
-                ended = true;
-                continue;
+            if self.at == self.leaf.len() {
+                self.at = 0;
+                if !scan.next_batch(&mut self.leaf)? {
+                    ended = true;
+                    continue;
+                }
+                source.table.count_use(None, RowUse::Fetch, self.leaf.len() as u64);
             }
             let leaf = &self.leaf;
-            source.table.count_use(None, RowUse::Fetch, leaf.len() as u64);
-            for i in 0..leaf.len() {
+            // Its rows may have values of any length elsewhere.
+            while self.at < leaf.len() && !made.is_full() {
+                let i = self.at;
+                self.at += 1;
                 let value = |n: usize| leaf.value(i, source.columns[n]);
                 let done = if source.keeps_bytes {
-                    let fits = maker.is_numbered(leaf.row(i));
+                    let fits = maker.takes_bytes(leaf.row(i), &source.dates);
                     if fits {
                         made.rows.push_with(|out| out.extend_from_slice(leaf.row(i)));
                     }
@@ -441,6 +449,7 @@ impl Session {
             snapshot: snapshot.clone(),
             columns: copy.columns.iter().map(|&(from, ..)| from).collect(),
             keeps_bytes: copy.same_rows(inserter),
+            dates: copy.checked_dates(&self.state.config.sql_mode),
         };
         let mut conveyor = Conveyor::new(crew, Arc::new(maker));
         let copied = self.copy_pieces(inserter, &mut conveyor, &Arc::new(source), pieces).await;
@@ -549,7 +558,10 @@ impl Session {
                 self.add_prepared(inserter, prepared).await?;
             }
             Chunk::Open(rows, declined) => {
-                let rows = self.complete(inserter, &conveyor.maker, rows, declined)?;
+                let (rows, failed) = self.complete(inserter, &conveyor.maker, rows, declined);
+                if let Some(error) = failed {
+                    return Err(Box::pin(self.fail_behind_chunks(inserter, conveyor, rows, error)).await);
+                }
                 if let Numbers::Generated(_) = conveyor.maker.numbers {
                     conveyor.prepare(rows);
                     if let Some(prepared) = conveyor.prepared(false).await? {
@@ -566,6 +578,22 @@ impl Session {
         Ok(())
     }
 
+    /// As `fail_behind`: `rows` come before the one that cannot be made, and those that wait for their keys before them.
+    async fn fail_behind_chunks(&mut self, inserter: &mut Inserter, conveyor: &mut Conveyor, rows: EncodedRows, error: MySqlError) -> Failure {
+        let written = match self.take_numbered(inserter, conveyor).await {
+            Ok(()) => {
+                let target = &conveyor.maker.target;
+                let prepared = self.state.instance.database().engine().blocking(|| target.prepare_rows(rows));
+                self.add_prepared(inserter, prepared).await
+            }
+            failed => failed,
+        };
+        match written {
+            Ok(()) => self.fail_behind(inserter, &mut Vec::new(), error).await,
+            Err(failure) => failure,
+        }
+    }
+
     async fn take_numbered(&mut self, inserter: &mut Inserter, conveyor: &mut Conveyor) -> Result<(), Failure> {
         while let Some(prepared) = conveyor.prepared(true).await? {
             self.add_prepared(inserter, prepared).await?;
@@ -573,39 +601,47 @@ impl Session {
         Ok(())
     }
 
-    /// All rows of a chunk: those that were declined in their places, and each with its number.
-    fn complete(&mut self, inserter: &mut Inserter, maker: &RowMaker, mut made: EncodedRows, declined: Vec<Declined>) -> Result<EncodedRows, MySqlError> {
+    /// All rows of a chunk: those that were declined in their places, and each with its number. With an error: those before the row that it is of.
+    fn complete(&mut self, inserter: &mut Inserter, maker: &RowMaker, mut made: EncodedRows, declined: Vec<Declined>) -> (EncodedRows, Option<MySqlError>) {
         let count = made.len();
         if declined.is_empty() {
-            self.number_made(inserter, maker, &mut made, 0..count)?;
-            return Ok(made);
+            return match self.number_made(inserter, maker, &mut made, 0..count) {
+                Ok(()) => (made, None),
+                Err((numbered, e)) => (first_rows(&made, numbered), Some(e)),
+            };
         }
         let mut rows = EncodedRows::with_room(made.byte_len());
         let mut taken = 0;
-        for Declined { at, values } in declined {
-            self.number_made(inserter, maker, &mut made, taken..at)?;
-            (taken..at).for_each(|i| rows.push_with(|out| out.extend_from_slice(made.row(i))));
+        for (at, values) in declined.into_iter().map(|declined| (declined.at, Some(declined.values))).chain([(count, None)]) {
+            let numbered = self.number_made(inserter, maker, &mut made, taken..at);
+            let end = numbered.as_ref().err().map_or(at, |(numbered, _)| *numbered);
+            (taken..end).for_each(|i| rows.push_with(|out| out.extend_from_slice(made.row(i))));
             taken = at;
-            self.make_declined(inserter, maker, values, &mut rows)?;
+            let completed = numbered.map_err(|(_, e)| e).and_then(|()| match values {
+                Some(values) => self.make_declined(inserter, maker, values, &mut rows),
+                None => Ok(()),
+            });
+            if let Err(e) = completed {
+                return (rows, Some(e));
+            }
         }
-        self.number_made(inserter, maker, &mut made, taken..count)?;
-        (taken..count).for_each(|i| rows.push_with(|out| out.extend_from_slice(made.row(i))));
-        Ok(rows)
+        (rows, None)
     }
 
-    /// Counts rows that a worker has made, and sees to their numbers.
-    fn number_made(&mut self, inserter: &mut Inserter, maker: &RowMaker, made: &mut EncodedRows, which: Range<usize>) -> Result<(), MySqlError> {
+    /// Counts rows that a worker has made, and sees to their numbers. An error comes with the row that there is no number for.
+    fn number_made(&mut self, inserter: &mut Inserter, maker: &RowMaker, made: &mut EncodedRows, which: Range<usize>) -> Result<(), (usize, MySqlError)> {
         let Numbers::Generated(column) = maker.numbers else {
             inserter.row += which.len() as u64;
+            let start = which.start;
             return match maker.given(made, which) {
-                Some(given) => inserter.pass_until(given.greatest, given.last),
+                Some(given) => inserter.pass_until(given.greatest, given.last).map_err(|e| (start, e)),
                 None => Ok(()),
             };
         };
         let layout = maker.target.layout();
         let unsigned = layout.types()[column].unsigned;
         for i in which {
-            let number = inserter.next_number(&mut self.state)?;
+            let number = inserter.next_number(&mut self.state).map_err(|e| (i, e))?;
             inserter.row += 1;
             let value = if unsigned { Value::UInt(number) } else { Value::Int(number as i64) };
             layout.set_fixed(made.row_mut(i), column, &value);
@@ -618,7 +654,7 @@ impl Session {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (place, mut value) in maker.places.iter().zip(values) {
-            if place.is_stored {
+            if place.is_stored && maker.mode.admits(&value) {
                 row[place.column] = value;
                 continue;
             }
@@ -636,4 +672,11 @@ impl Session {
         rows.push_with(|out| maker.target.layout().encode(&row[0], out));
         Ok(())
     }
+}
+
+/// So many of the rows.
+fn first_rows(rows: &EncodedRows, count: usize) -> EncodedRows {
+    let mut first = EncodedRows::with_room(rows.byte_len());
+    (0..count).for_each(|i| first.push_with(|out| out.extend_from_slice(rows.row(i))));
+    first
 }

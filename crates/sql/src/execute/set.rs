@@ -191,6 +191,9 @@ impl Session {
         match (id.definition().name, value) {
             ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => engine.set_flush_log_at_commit(*level as u8),
             ("innodb_fill_factor", VarValue::UInt(percent)) => engine.set_fill_factor(*percent as u8),
+            ("innodb_io_capacity", VarValue::UInt(pages)) => engine.set_io_capacity((*pages).min(u32::MAX.into()) as u32),
+            ("innodb_log_buffer_size", VarValue::UInt(bytes)) => engine.set_log_buffer_bytes(*bytes as usize),
+            ("innodb_redo_log_capacity", VarValue::UInt(bytes)) => engine.set_redo_log_capacity(*bytes),
             ("innodb_spin_wait_delay", VarValue::UInt(delay)) => engine.set_spin_wait_delay(*delay as u32),
             ("innodb_thread_concurrency", VarValue::UInt(limit)) => self.state.instance.admission().set_limit(*limit as usize),
             ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),

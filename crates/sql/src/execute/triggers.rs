@@ -149,9 +149,8 @@ impl Session {
 
     /// REPLACE of one row: those in its way go first, each with its triggers.
     async fn replace_row(&mut self, inserter: &mut Inserter, row: Vec<Value>, exact: bool) -> Result<(), Failure> {
-        self.lock_auto_increment(inserter).await?;
         let mut rows = [row];
-        let generated = inserter.number(&mut self.state, &mut rows, exact)?;
+        let generated = self.number_rows(inserter, &mut rows, exact).await?;
         let table = inserter.target.table.clone();
         loop {
             let (txn, _) = self.txn_and_state();

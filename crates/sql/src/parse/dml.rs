@@ -251,6 +251,7 @@ impl Parser<'_> {
                     }
                     Some("ESCAPED") if !optionally => {
                         format.escaped_by = self.by_bytes()?;
+                        format.says_escape = true;
                         self.check_single(&format.escaped_by)?;
                     }
                     None if any && !optionally => break,

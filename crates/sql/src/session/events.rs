@@ -20,6 +20,7 @@ pub fn binlog_options(settings: &Settings) -> BinlogOptions {
     let mut next = || numbers.next().unwrap_or(0);
     BinlogOptions {
         enabled: settings.bool("log_bin"),
+        untouched: false,
         server_version: super::VERSION.to_owned(),
         version_number: next() * 10_000 + next() * 100 + next(),
         server_id: settings.u64("server_id") as u32,

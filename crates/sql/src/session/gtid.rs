@@ -144,6 +144,8 @@ fn changes(statement: &Statement, commits: bool) -> bool {
     use Statement::*;
     match statement {
         Insert(_) | Update(_) | Delete(_) | LoadData(_) | CreateTable(_) | DropTable(_) => true,
+        // It is run, and committed.
+        Explain { analyze: true, statement, .. } => changes(statement, false),
         Binlog(text) => !begins_with_format(text),
         Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
         LockTables(_) => false,

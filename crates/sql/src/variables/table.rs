@@ -177,7 +177,7 @@ variables! {
     "innodb_io_capacity" Global UInt(100, U64), "200", true, Real;
     "innodb_io_capacity_max" Global UInt(100, U64), "2000", true, Ignored;
     "innodb_lock_wait_timeout" Both UInt(1, 1_073_741_824), "50", true, Real;
-    "innodb_log_buffer_size" Global UInt(262_144, U64), "16777216", true, Ignored;
+    "innodb_log_buffer_size" Global UInt(262_144, U64), "16777216", true, Real;
     "innodb_log_checksums" Global Bool, "ON", true, Ignored;
     "innodb_log_compressed_pages" Global Bool, "ON", true, Ignored;
     "innodb_log_file_size" Global UInt(4_194_304, U64), "50331648", false, Ignored;
@@ -207,7 +207,7 @@ variables! {
     "innodb_read_ahead_threshold" Global UInt(0, 64), "56", true, Ignored;
     "innodb_read_io_threads" Global UInt(1, 64), "4", false, Ignored;
     "innodb_read_only" Global Bool, "OFF", false, Fact;
-    "innodb_redo_log_capacity" Global UInt(8_388_608, 137_438_953_472), "1073741824", false, Real;
+    "innodb_redo_log_capacity" Global UInt(8_388_608, 137_438_953_472), "1073741824", true, Real;
     "innodb_rollback_on_timeout" Global Bool, "OFF", true, Real;
     "innodb_rollback_segments" Global UInt(1, 128), "128", true, Ignored;
     "innodb_sort_buffer_size" Global UInt(65536, 67_108_864), "1048576", false, Ignored;

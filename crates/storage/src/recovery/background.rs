@@ -106,7 +106,7 @@ impl Store {
             self.write_pages_before(target)?;
             return self.checkpoint();
         }
-        let per_tick = (self.options.io_capacity as u128 * CLEANER_TICK.as_millis() / 1000).max(1) as usize;
+        let per_tick = (u128::from(self.io_capacity.load(Ordering::Relaxed)) * CLEANER_TICK.as_millis() / 1000).max(1) as usize;
         if written < per_tick && (dirty * 2 > frames || ticks % 20 == 0) {
             let pages = if dirty * 2 > frames { per_tick * 4 } else { per_tick };
             self.clean(pages)?;

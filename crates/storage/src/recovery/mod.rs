@@ -17,7 +17,7 @@ use crate::fatal::Fatal;
 use crate::ids::{Lsn, TxnId};
 use crate::options::Options;
 use crate::space::Space;
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, AtomicU32, Mutex, Ordering};
 use crate::wal::{ControlFile, Wal};
 use std::sync::OnceLock;
 
@@ -67,6 +67,8 @@ pub struct Store {
     fatal: Arc<Fatal>,
     counters: Arc<Counters>,
     options: Options,
+    /// Pages a second (`innodb_io_capacity`).
+    io_capacity: AtomicU32,
     control: ControlFile,
     transactions: OnceLock<Arc<dyn Transactions>>,
     /// One checkpoint at a time.
@@ -79,6 +81,11 @@ pub struct Store {
 impl Store {
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// See `Engine::set_io_capacity`.
+    pub(crate) fn set_io_capacity(&self, pages: u32) {
+        self.io_capacity.store(pages, Ordering::Relaxed);
     }
 
     pub(crate) fn stop_with(&self, reason: &str) -> crate::error::Error {

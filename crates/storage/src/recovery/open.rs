@@ -9,7 +9,7 @@ use crate::fatal::Fatal;
 use crate::ids::TxnId;
 use crate::options::Options;
 use crate::space::Space;
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, AtomicU32, Mutex};
 use crate::wal::{Control, ControlFile, FIRST_LSN, Record, Wal};
 use std::sync::OnceLock;
 
@@ -65,6 +65,7 @@ impl Store {
             space: Arc::new(space),
             fatal,
             counters,
+            io_capacity: AtomicU32::new(options.io_capacity),
             options,
             control,
             transactions: OnceLock::new(),

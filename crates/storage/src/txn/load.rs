@@ -102,6 +102,19 @@ impl Txn {
         Ok(Loaded::NotEmpty)
     }
 
+    /// As `attach`; if that cannot be, every row of the first load goes to `back`, in key order.
+    pub fn attach_or_give_back(&mut self, mut loads: Vec<SealedLoad>, back: impl FnMut(&[u8], &[u8])) -> Result<Loaded> {
+        let filled: Vec<&SealedLoad> = loads.iter().filter(|sealed| sealed.load.rows > 0).collect();
+        if filled.is_empty() || self.attach_all(&filled)? {
+            return Ok(Loaded::Rows(filled.iter().map(|sealed| sealed.load.rows).sum()));
+        }
+        let first = loads.swap_remove(0);
+        // Nobody writes the pages once they are given up, which those of all loads are with the first one's.
+        drop(loads);
+        first.give_back(self, back)?;
+        Ok(Loaded::NotEmpty)
+    }
+
     /// False, and nothing was changed, if one of the trees is not empty or somebody has a lock in it.
     fn attach_all(&mut self, loads: &[&SealedLoad]) -> Result<bool> {
         let owner = self.owner();
@@ -175,6 +188,14 @@ fn blank<'p>(system: &'p System, scope: &mut Scope<'p>, index: IndexId, run: Pag
         scope.keep(guard);
     }
     Ok(())
+}
+
+impl SealedLoad {
+    /// As [`Load::give_back`]. The pages of loads beside it go with its own.
+    pub fn give_back(self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let SealedLoad { load, top } = self;
+        load.take_apart(txn, &top, back)
+    }
 }
 
 impl Load {

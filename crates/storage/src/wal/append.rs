@@ -31,7 +31,7 @@ impl Wal {
         let checksum = draft.checksum();
         let len = draft.len();
         let mut tail = self.tail.lock();
-        while !tail.buf.is_empty() && tail.buf.len() + len > self.buffer_max {
+        while !tail.buf.is_empty() && tail.buf.len() + len > self.buffer_max() {
             let last = Lsn(tail.base + tail.buf.len() as u64 - 1);
             drop(tail);
             self.counters.log_buffer_waits.add(1);

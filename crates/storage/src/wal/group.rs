@@ -134,7 +134,7 @@ impl Wal {
     /// transaction's log before its commit waits. Called holding no latch.
     pub(super) fn write_early(&self) -> Result<()> {
         let written = self.written.load(Ordering::Relaxed);
-        if self.end.load(Ordering::Relaxed).saturating_sub(written) < EARLY_BYTES.min(self.buffer_max as u64 / 2) {
+        if self.end.load(Ordering::Relaxed).saturating_sub(written) < EARLY_BYTES.min(self.buffer_max() as u64 / 2) {
             return Ok(());
         }
         {
@@ -210,7 +210,7 @@ impl Wal {
         let mut tail = self.tail.lock();
         tail.writing = None;
         if let Ok(mut buf) = Arc::try_unwrap(data)
-            && buf.capacity() <= 2 * self.buffer_max
+            && buf.capacity() <= 2 * self.buffer_max()
         {
             buf.clear();
             tail.spare = buf;

@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::fatal::Fatal;
 use crate::ids::Lsn;
 use crate::options::Options;
-use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering};
 use append::Tail;
 use group::Group;
 use segments::Segments;
@@ -45,9 +45,9 @@ pub(crate) const FIRST_LSN: Lsn = Lsn(64);
 pub struct Wal {
     fatal: Arc<Fatal>,
     counters: Arc<Counters>,
-    buffer_max: usize,
+    buffer_max: AtomicUsize,
     segment_bytes: u64,
-    capacity: u64,
+    capacity: AtomicU64,
     pinned_max: u64,
     level: AtomicU8,
     /// A commit whose record is behind this waits until it is durable.
@@ -76,9 +76,9 @@ impl Wal {
         Ok(Wal {
             fatal,
             counters,
-            buffer_max: options.log_buffer_bytes,
+            buffer_max: AtomicUsize::new(options.log_buffer_bytes),
             segment_bytes: options.log_segment_bytes,
-            capacity: options.redo_log_capacity,
+            capacity: AtomicU64::new(options.redo_log_capacity),
             pinned_max: options.pinned_log_max,
             level: AtomicU8::new(options.flush_log_at_commit),
             relaxed: Mutex::new(if options.flush_log_at_commit == 1 { Lsn::NONE } else { Lsn(u64::MAX) }),
@@ -122,6 +122,16 @@ impl Wal {
     /// Everything before this is durable; the record that begins at `lsn` is durable when `lsn < durable()`.
     pub fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Bytes that may wait in memory (`innodb_log_buffer_size`).
+    fn buffer_max(&self) -> usize {
+        self.buffer_max.load(Ordering::Relaxed)
+    }
+
+    /// Holds from the next record on.
+    pub fn set_buffer_max(&self, bytes: usize) {
+        self.buffer_max.store(bytes, Ordering::Relaxed);
     }
 
     /// `innodb_flush_log_at_trx_commit`.

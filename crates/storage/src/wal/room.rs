@@ -69,7 +69,7 @@ impl Room {
 impl Wal {
     /// Bytes of prepared files ahead of the end that only `Urgency::Rollback` may do without.
     fn ahead(&self) -> u64 {
-        (self.capacity / 16).clamp(64 << 10, 8 << 20)
+        (self.capacity() / 16).clamp(64 << 10, 8 << 20)
     }
 
     pub(crate) fn set_make_room(&self, make_room: MakeRoom) {
@@ -89,7 +89,12 @@ impl Wal {
 
     /// `innodb_redo_log_capacity`.
     pub fn capacity(&self) -> u64 {
-        self.capacity
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// If that is less than before, writers wait for pages to be written, as they do whenever the log is full.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.capacity.store(bytes, Ordering::Relaxed);
     }
 
     /// As `reserve`, for a record with so many bytes of events: files are made for them too. Error `TooLarge` for more than a record can be.
@@ -117,7 +122,8 @@ impl Wal {
         }
         let mut round = 0;
         let mut counted = None;
-        while self.checkpoint_age() > self.capacity - self.capacity / 8 {
+        let most = |capacity: u64| capacity - capacity / 8;
+        while self.checkpoint_age() > most(self.capacity()) {
             if round == 0 {
                 self.counters.log_room_waits.add(1);
                 counted = Some(waits::blocked(WaitKind::Log));
@@ -138,7 +144,7 @@ impl Wal {
         drop(counted);
         let end = self.end().0;
         let kept = end - self.room.keep.load(Ordering::SeqCst).min(end);
-        if !must && kept > self.capacity.saturating_add(self.pinned_max) {
+        if !must && kept > self.capacity().saturating_add(self.pinned_max) {
             return Err(Error::LogFull);
         }
         match self.prepare_ahead(end, Content::Blocks) {
@@ -217,7 +223,7 @@ impl Wal {
         let mut rounds = 0;
         let mut counted = None;
         let mut seen = self.followed.read();
-        while self.followed.lag(self.durable().0) > self.capacity {
+        while self.followed.lag(self.durable().0) > self.capacity() {
             counted.get_or_insert_with(|| waits::blocked(WaitKind::Log));
             self.fatal.check()?;
             self.followed.wake();
@@ -237,7 +243,7 @@ impl Wal {
         self.room.page_floor.fetch_max(page_floor.0, Ordering::SeqCst);
         self.room.keep.fetch_max(keep.0, Ordering::SeqCst);
         let mut segments = self.segments.lock();
-        let spare = (self.capacity / segments.bytes) as usize;
+        let spare = (self.capacity() / segments.bytes) as usize;
         let used = (self.end().0 - keep.0) / segments.bytes;
         // One in any case: on a full disk it is the next file.
         let trimmed = segments.trim(self.needed_from().min(keep.0), spare.saturating_sub(used as usize + 1).max(1));

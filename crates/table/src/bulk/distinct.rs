@@ -1,9 +1,12 @@
-//! Which of the entries with equal keys stays.
+//! Which of the entries with equal keys stays, and which row of a statement is its first that meets another.
 
+use highkey_storage::BatchRows;
 use highkey_types::MySqlError;
 
 use super::run::Item;
+use super::runs::{Runs, scratch};
 use super::{BATCH_ROWS, BulkInsert, IGNORED_ERRORS_MAX};
+use crate::index::clustered_key;
 use crate::insert::OnDuplicate;
 use crate::transaction::Transaction;
 
@@ -97,4 +100,74 @@ impl Distinct {
             None => Ok(()),
         }
     }
+}
+
+impl BulkInsert {
+    /// Error 1062 for the first row of the statement that has a key of a row before it, and of its keys for that of the first index, as if the rows had come one
+    /// by one: the load has met some duplicate, and others may come before it. Reads the entries of all unique indexes once more, and those of the
+    /// clustered one if they are not in the table yet.
+    pub(super) fn first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs]) -> MySqlError {
+        self.find_first_duplicate(txn, indexes).unwrap_or_else(|e| e)
+    }
+
+    fn find_first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs]) -> Result<MySqlError, MySqlError> {
+        let table = &self.table;
+        let mut first: Option<(usize, u64, FirstDuplicate)> = None;
+        for (index, runs) in indexes.iter().enumerate().filter(|(index, _)| table.indexes[*index].is_unique()) {
+            let found = first_repeated(txn, runs)?;
+            if let Some(row) = found.row
+                && first.as_ref().is_none_or(|(_, least, _)| row < *least)
+            {
+                first = Some((index, row, found));
+            }
+        }
+        let Some((index, row, found)) = first else { return Err(table.corrupt(0)) };
+        let (key, value) = &found.entry;
+        if index == 0 {
+            return Ok(table.duplicate_entry(0, &table.layout.values(value)));
+        }
+        let clustered = clustered_key(key, value).ok_or_else(|| table.corrupt(index))?;
+        match find_row(&indexes[0], clustered, row)? {
+            Some(values) => Ok(table.duplicate_entry(index, &table.layout.values(&values))),
+            None => Ok(table.duplicate_of_entry(txn, index, key, value)),
+        }
+    }
+}
+
+/// The first row whose key one before it has.
+fn first_repeated(txn: &Transaction, runs: &Runs) -> Result<FirstDuplicate, MySqlError> {
+    let mut merge = runs.merge()?;
+    let mut first = FirstDuplicate::default();
+    let mut last: Vec<u8> = Vec::new();
+    let mut count = 0usize;
+    while let Some(item) = merge.next().map_err(scratch)? {
+        count += 1;
+        if count % BATCH_ROWS == 0 {
+            txn.check_interrupt()?;
+        }
+        // Of equal keys the second is of the earliest row that meets another.
+        if count > 1 && item.key == last.as_slice() {
+            first.note(&item);
+        } else {
+            last.clear();
+            last.extend_from_slice(item.key);
+        }
+    }
+    Ok(first)
+}
+
+/// The bytes of a row by its clustered key and its place in the statement, if the runs have it.
+fn find_row(clustered: &Runs, key: &[u8], row: u64) -> Result<Option<Vec<u8>>, MySqlError> {
+    for run in &clustered.memory {
+        if let Some(at) = (0..run.len()).find(|at| run.row(*at) == row && run.key(*at) == key) {
+            return Ok(Some(run.value(at).to_vec()));
+        }
+    }
+    let mut merge = clustered.merge()?;
+    while let Some(item) = merge.next().map_err(scratch)? {
+        if item.row == row && item.key == key {
+            return Ok(Some(item.value.to_vec()));
+        }
+    }
+    Ok(None)
 }

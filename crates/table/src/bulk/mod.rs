@@ -39,6 +39,8 @@ const MERGED_BYTES: usize = 8 << 20;
 const BATCH_ROWS: usize = 16 << 10;
 /// Of those, rows that go into one index before the thread's other tasks may have their turn: some milliseconds.
 const TURN_ROWS: usize = 4 << 10;
+/// The error of a row that has a key of another.
+const DUPLICATE: u16 = 1062;
 /// Errors of ignored rows that are kept: as many warnings as a session can (`max_error_count`).
 const IGNORED_ERRORS_MAX: usize = 65_535;
 
@@ -70,11 +72,15 @@ impl Drop for Claim {
     }
 }
 
+/// Loads of the secondary indexes, with their positions.
+type Others = Vec<(usize, Load)>;
+
 enum Phase {
     /// Collecting, to load all of it at the end. `ordered`: the clustered keys have come in strictly ascending order.
     Sorting { indexes: Vec<Runs>, ordered: bool },
-    /// Clustered keys come in order: their rows go into the load as they come. `bytes`: of those rows; `mark`: the events before them.
-    Streaming { load: Box<Load>, indexes: Vec<Runs>, bytes: usize, mark: EventMark },
+    /// Clustered keys come in order: their rows go into the load as they come. `others`: see `begin_others`; `bytes`: of those rows; `mark`: the events
+    /// before them.
+    Streaming { load: Box<Load>, others: Option<Others>, indexes: Vec<Runs>, bytes: usize, mark: EventMark },
     /// The table has rows: chunk by chunk.
     Direct,
 }
@@ -166,7 +172,7 @@ impl BulkInsert {
             self.last_key.clear();
             self.last_key.extend_from_slice(run.key(run.len() - 1));
         }
-        let threads = self.threads;
+        let (threads, interrupt) = (self.threads, txn.interrupt());
         match &mut self.phase {
             Phase::Direct => unreachable!("dealt with above"),
             Phase::Streaming { load, .. } if load.is_hindered(txn.inner()).map_err(|e| table.failed(e))? => {
@@ -185,7 +191,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
+                    self.bytes = table.engine.blocking(|| spill_halves(threads, indexes, &interrupt))?;
                 }
                 Ok(())
             }
@@ -210,7 +216,7 @@ impl BulkInsert {
 
     /// `Phase::Sorting`: one more chunk. If that is too much, rows in order begin to stream, others are spilled.
     async fn collect(&mut self, txn: &mut Transaction, chunk: PreparedRows) -> Result<(), MySqlError> {
-        let threads = self.threads;
+        let (threads, interrupt) = (self.threads, txn.interrupt());
         let Phase::Sorting { indexes, ordered } = &mut self.phase else { return Ok(()) };
         self.bytes += chunk.bytes();
         for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
@@ -227,15 +233,16 @@ impl BulkInsert {
         if streams || *ordered && self.bytes > self.memory {
             let mut bytes = 0;
             let mark = txn.event_mark();
+            let others = begin_others(&table, self.mode, txn)?;
             for run in std::mem::take(&mut indexes[0].memory) {
                 push_run(&table, &mut load, txn, &run)?;
                 bytes += run.bytes();
                 self.report.inserted += run.len() as u64;
             }
             self.bytes -= bytes;
-            self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
+            self.phase = Phase::Streaming { load: Box::new(load), others, indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
+            self.bytes = table.engine.blocking(|| spill_halves(threads, indexes, &interrupt))?;
         }
         Ok(())
     }
@@ -267,6 +274,18 @@ impl BulkInsert {
         let mut streamed = true;
         let mut indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
+            Phase::Streaming { load, others: Some(others), mut indexes, mark, .. } => {
+                txn.progress.enter(Stage::BuildingIndexes, self.rows * (indexes.len() - 1) as u64);
+                let back = table.engine.blocking(|| self.attach_with(txn, *load, others, &mut indexes))?;
+                if let Some(back) = back {
+                    // Somebody was quicker with the first row of this table.
+                    txn.forget_events(&mark);
+                    self.report = BulkReport::default();
+                    return self.insert_merged(txn, &back).await;
+                }
+                txn.count_rows(&table.state, self.report.inserted as i64);
+                return Ok(());
+            }
             Phase::Streaming { load, indexes, mark, .. } => {
                 let mut back = self.returned();
                 let loaded = table.engine.blocking(|| load.finish(txn.inner(), |key, value| back.push(key, value)));
@@ -278,11 +297,24 @@ impl BulkInsert {
                 }
                 indexes
             }
-            Phase::Sorting { indexes, ordered } => {
+            Phase::Sorting { mut indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
-                if indexes[0].is_small() || !table.engine.blocking(|| self.load_clustered(txn, &indexes[0], ordered))? {
+                if indexes[0].is_small() {
                     return self.insert_runs(txn, indexes).await;
+                }
+                let others = begin_others(&table, self.mode, txn)?;
+                let together = others.is_some();
+                let loaded = table.engine.blocking(|| match self.load_clustered(txn, &mut indexes, ordered, others) {
+                    Err(e) if e.code == DUPLICATE => Err(self.first_duplicate(txn, &indexes)),
+                    loaded => loaded,
+                })?;
+                if !loaded {
+                    return self.insert_runs(txn, indexes).await;
+                }
+                if together {
+                    txn.count_rows(&table.state, self.report.inserted as i64);
+                    return Ok(());
                 }
                 indexes
             }
@@ -318,13 +350,15 @@ impl BulkInsert {
         distinct.end(self, &mut each)
     }
 
-    /// `ordered`: each run begins behind the one before. False: the table is not empty any more, nothing was done.
-    fn load_clustered(&mut self, txn: &mut Transaction, runs: &Runs, ordered: bool) -> Result<bool, MySqlError> {
+    /// `ordered`: each run begins behind the one before. With `others` all indexes are loaded, else the clustered one. False: the table is not empty any more,
+    /// nothing was done.
+    fn load_clustered(&mut self, txn: &mut Transaction, indexes: &mut [Runs], ordered: bool, others: Option<Others>) -> Result<bool, MySqlError> {
         let table = self.table.clone();
         let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else { return Ok(false) };
         let before = self.report.clone();
         let mark = txn.event_mark();
         let start = txn.inner().savepoint();
+        let runs = &indexes[0];
         if ordered && runs.spilled.is_empty() {
             for run in &runs.memory {
                 txn.check_interrupt()?;
@@ -351,7 +385,11 @@ impl BulkInsert {
         if self.mode.replaces() {
             self.report.inserted += self.report.replaced - before.replaced;
         }
-        if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? == Loaded::NotEmpty {
+        let attached = match others {
+            Some(others) => self.attach_with(txn, load, others, indexes)?.is_none(),
+            None => load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty,
+        };
+        if !attached {
             txn.inner().take_back(&start).map_err(|e| table.failed(e))?;
             txn.forget_events(&mark);
             self.report = before;
@@ -472,6 +510,23 @@ impl<B: BatchRows> BatchRows for FirstRows<'_, B> {
     fn value(&self, row: usize) -> &[u8] {
         self.rows.value(row)
     }
+}
+
+/// Begins the loads of all secondary indexes, to be attached with the clustered one when all are built: what fails before has put nothing into the table. To be called
+/// before the clustered one has a row. None if there are none or one is not empty, and for IGNORE and REPLACE, whose secondary entries may be known only by the rows that
+/// are in.
+fn begin_others(table: &Table, mode: OnDuplicate, txn: &mut Transaction) -> Result<Option<Others>, MySqlError> {
+    if mode != OnDuplicate::Error || table.indexes.len() < 2 {
+        return Ok(None);
+    }
+    let mut others = Vec::with_capacity(table.indexes.len() - 1);
+    for (index, codec) in table.indexes.iter().enumerate().skip(1) {
+        match txn.inner().load(codec.id).map_err(|e| table.failed(e))? {
+            Some(load) => others.push((index, load)),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(others))
 }
 
 fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {

@@ -1,7 +1,7 @@
 //! Sorted runs of index entries: in memory, spilled to a file, and merged.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -188,8 +188,8 @@ pub(crate) struct SpilledRun {
 
 impl SpilledRun {
     /// Writes the runs, merged, to a file: behind the run that was written before, or, if there is none, to a new one. `None` for the directory: the
-    /// operating system's of temporary files.
-    pub fn write(runs: &[Run], before: Option<&SpilledRun>, directory: Option<&Path>) -> std::io::Result<SpilledRun> {
+    /// operating system's of temporary files. An error of the kind `Interrupted` once `stop` says so.
+    pub fn write(runs: &[Run], before: Option<&SpilledRun>, directory: Option<&Path>, stop: &dyn Fn() -> bool) -> std::io::Result<SpilledRun> {
         let (file, start) = match before {
             Some(run) => (run.file.clone(), run.start + run.len),
             None => {
@@ -197,13 +197,19 @@ impl SpilledRun {
                 (Arc::new(file), 0)
             }
         };
-        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)?))
+        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)?, stop))
     }
 
-    fn write_merged(file: Arc<File>, start: u64, mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
+    fn write_merged(file: Arc<File>, start: u64, mut source: MergeAhead<'_>, stop: &dyn Fn() -> bool) -> std::io::Result<SpilledRun> {
         let mut out = BufWriter::with_capacity(1 << 20, file.clone());
-        let mut len = 0;
+        let (mut len, mut asked) = (0u64, 0u64);
         while let Some(item) = source.next()? {
+            if len >= asked {
+                if stop() {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                asked = len + ASK_BYTES;
+            }
             out.write_all(&(item.key.len() as u32).to_le_bytes())?;
             out.write_all(&(item.value.len() as u32).to_le_bytes())?;
             out.write_all(&item.row.to_le_bytes())?;
@@ -217,6 +223,8 @@ impl SpilledRun {
 }
 
 const HEAD: usize = 16;
+/// Bytes that are spilled between two looks at KILL.
+const ASK_BYTES: u64 = 4 << 20;
 
 /// An entry at the head of a merge.
 #[derive(Clone, Copy)]
@@ -636,7 +644,7 @@ mod tests {
             sorted.sort();
             expected.extend(rows.into_iter().map(|(k, r)| (k.clone(), format!("{k}{r}"), r)));
             if n % 3 == 0 {
-                let run = SpilledRun::write(&[sorted], spilled.last(), None).unwrap();
+                let run = SpilledRun::write(&[sorted], spilled.last(), None, &|| false).unwrap();
                 spilled.push(run);
             } else {
                 memory.push(sorted);
@@ -711,7 +719,9 @@ mod tests {
         let long = "x".repeat(READ_BYTES * 2);
         let mut sorted = run(&[(&long, 2), ("a", 1), ("z", 3)]);
         assert!(!sorted.sort());
-        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted), None, None).unwrap()];
+        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted), None, None, &|| false).unwrap()];
+        let stopped = SpilledRun::write(std::slice::from_ref(&sorted), None, None, &|| true);
+        assert_eq!(stopped.err().map(|e| e.kind()), Some(ErrorKind::Interrupted));
         assert_eq!(drain(Merge::new(&[], &spilled).unwrap()), drain(Merge::new(&[sorted], &[]).unwrap()));
     }
 

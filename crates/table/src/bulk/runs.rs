@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Engine};
-use highkey_types::MySqlError;
+use highkey_storage::{Engine, Interrupt};
+use highkey_types::{MySqlError, errors};
 
 use super::run::{Merge, MergeAhead, Run, SpilledRun};
 use super::threads::side_by_side;
@@ -40,13 +40,13 @@ impl Runs {
     }
 
     pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
-        self.spill_first(self.memory.len())
+        self.spill_first(self.memory.len(), &|| false)
     }
 
     /// Spills the first runs, merged into one.
-    fn spill_first(&mut self, runs: usize) -> Result<(), MySqlError> {
+    fn spill_first(&mut self, runs: usize, stop: &dyn Fn() -> bool) -> Result<(), MySqlError> {
         if runs > 0 {
-            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last(), self.directory.as_deref()).map_err(scratch)?;
+            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last(), self.directory.as_deref(), stop).map_err(scratch)?;
             self.spilled.push(run);
             self.memory.drain(..runs);
         }
@@ -60,15 +60,17 @@ impl Runs {
     }
 
     /// Spills half of what is in memory: all of it would leave the memory empty for the last merge. Returns the bytes that stay.
-    fn spill_half(&mut self) -> Result<usize, MySqlError> {
-        self.spill_first(self.memory.len().div_ceil(2))?;
+    fn spill_half(&mut self, stop: &dyn Fn() -> bool) -> Result<usize, MySqlError> {
+        self.spill_first(self.memory.len().div_ceil(2), stop)?;
         Ok(self.memory.iter().map(Run::bytes).sum())
     }
 }
 
-/// As `Runs::spill_half`, of all indexes.
-pub(super) fn spill_halves(threads: usize, indexes: &mut [Runs]) -> Result<usize, MySqlError> {
-    let stay = side_by_side(threads, indexes.iter_mut().collect(), |_, runs: &mut Runs, _| runs.spill_half())?;
+/// As `Runs::spill_half`, of all indexes. Error 1317 once KILL asks for it.
+pub(super) fn spill_halves(threads: usize, indexes: &mut [Runs], interrupt: &Interrupt) -> Result<usize, MySqlError> {
+    let stay = side_by_side(threads, indexes.iter_mut().collect(), |_, runs: &mut Runs, in_vain| {
+        runs.spill_half(&|| interrupt.is_raised() || in_vain())
+    })?;
     Ok(stay.into_iter().sum())
 }
 
@@ -81,6 +83,8 @@ pub(super) fn are_aligned(indexes: &[Runs]) -> bool {
 pub(super) struct Returned {
     runs: Runs,
     run: Run,
+    /// Rows so far: each keeps its place in the statement, where they were in the order of their keys.
+    rows: u64,
     memory: usize,
     failed: Option<MySqlError>,
 }
@@ -88,12 +92,12 @@ pub(super) struct Returned {
 impl Returned {
     /// None yet. `memory`: bytes of them that are kept in memory.
     pub(super) fn new(engine: &Engine, memory: usize) -> Returned {
-        Returned { runs: Runs::new(engine), run: Run::default(), memory, failed: None }
+        Returned { runs: Runs::new(engine), run: Run::default(), rows: 0, memory, failed: None }
     }
 
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
-        let row = self.run.len() as u64;
-        self.run.add(key, value, row);
+        self.run.add(key, value, self.rows);
+        self.rows += 1;
         if self.run.bytes() > self.memory && self.failed.is_none() {
             self.runs.memory.push(std::mem::take(&mut self.run));
             self.failed = self.runs.spill().err();
@@ -106,7 +110,10 @@ impl Returned {
     }
 }
 
-/// Error 1026 for temporary files.
+/// Error 1026 for temporary files, 1317 where KILL has ended their writing.
 pub(crate) fn scratch(cause: std::io::Error) -> MySqlError {
+    if cause.kind() == std::io::ErrorKind::Interrupted {
+        return errors::query_interrupted();
+    }
     MySqlError::with_message(1026, format!("Error writing file '(temporary)' (errno: {} - {cause})", cause.raw_os_error().unwrap_or(0)))
 }

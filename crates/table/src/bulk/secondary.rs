@@ -9,7 +9,7 @@ use super::distinct::FirstDuplicate;
 use super::run::{Item, Run};
 use super::runs::{Runs, scratch};
 use super::threads::side_by_side;
-use super::{BATCH_ROWS, BulkInsert};
+use super::{BATCH_ROWS, BulkInsert, Others};
 use crate::index::{IndexCodec, clustered_key};
 use crate::insert::OnDuplicate;
 use crate::table::Table;
@@ -69,7 +69,12 @@ impl BulkInsert {
             }
         }
         let empty: Vec<usize> = loads.iter().map(|(index, _)| *index).collect();
-        let built = table.engine.blocking(|| self.build_secondaries(txn, loads, indexes))?;
+        let built = table.engine.blocking(|| match self.build_secondaries(txn, loads, indexes) {
+            Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
+            Err(Unbuilt::Failed(error)) => Err(error),
+            // The first of one index; another index may have one of an earlier row.
+            Err(Unbuilt::Duplicate { .. }) => Err(self.first_duplicate(txn, indexes)),
+        })?;
         for (index, runs) in indexes.iter().enumerate().skip(1) {
             if !built || !empty.contains(&index) {
                 self.insert_secondary(txn, index, runs).await?;
@@ -78,8 +83,37 @@ impl BulkInsert {
         Ok(())
     }
 
-    /// False: one of the indexes is not empty any more, nothing was done.
-    fn build_secondaries(&self, txn: &mut Transaction, loads: Vec<(usize, Load)>, indexes: &[Runs]) -> Result<bool, MySqlError> {
+    /// Builds the secondary indexes beside a clustered one that has all its rows, and attaches all of them. If one is not empty any more nothing is loaded, and the rows of
+    /// the clustered one come back; of those that `indexes` has, nothing.
+    pub(super) fn attach_with(&mut self, txn: &mut Transaction, load: Load, others: Others, indexes: &mut [Runs]) -> Result<Option<Runs>, MySqlError> {
+        let table = self.table.clone();
+        let streamed = indexes[0].memory.is_empty() && indexes[0].spilled.is_empty();
+        let sealed = load.seal(txn.inner()).map_err(|e| table.failed(e))?;
+        let mut back = self.returned();
+        let mut keep = |key: &[u8], value: &[u8]| {
+            if streamed {
+                back.push(key, value);
+            }
+        };
+        let built = match self.build_secondaries(txn, others, indexes) {
+            Ok(built) => built,
+            Err(Unbuilt::Failed(error)) => return Err(error),
+            Err(Unbuilt::Duplicate { .. }) => {
+                // What is told of it needs the row.
+                if streamed {
+                    sealed.give_back(txn.inner(), &mut keep).map_err(|e| table.failed(e))?;
+                    indexes[0] = back.into_runs()?;
+                }
+                return Err(self.first_duplicate(txn, indexes));
+            }
+        };
+        let loads = std::iter::once(sealed).chain(built).collect();
+        let attached = txn.inner().attach_or_give_back(loads, &mut keep).map_err(|e| table.failed(e))?;
+        if attached == Loaded::NotEmpty { back.into_runs().map(Some) } else { Ok(None) }
+    }
+
+    /// Makes their pages.
+    fn build_secondaries(&self, txn: &mut Transaction, loads: Others, indexes: &[Runs]) -> Result<Vec<SealedLoad>, Unbuilt> {
         let (interrupt, progress) = (txn.interrupt(), txn.progress.clone());
         let table = &self.table;
         let kept = self.keeps_all_rows();
@@ -87,14 +121,7 @@ impl BulkInsert {
         // To look for the row of every entry is the transaction's work, which only one thread can do at a time.
         let threads = if kept { self.threads } else { 1 };
         let shared = SharedTxn::new(txn.inner());
-        let built = side_by_side(threads, loads, |_, (index, load), in_vain| {
-            build.run(&shared, index, load, &indexes[index], in_vain).map_err(|unbuilt| (index, unbuilt))
-        });
-        match built {
-            Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
-            Err((_, Unbuilt::Failed(error))) => Err(error),
-            Err((index, Unbuilt::Duplicate { key, value })) => Err(table.duplicate_of_entry(txn, index, &key, &value)),
-        }
+        side_by_side(threads, loads, |_, (index, load), in_vain| build.run(&shared, index, load, &indexes[index], in_vain))
     }
 
     /// With IGNORE and REPLACE there are no unique secondary indexes here, but their runs may have entries of rows that did not stay.
@@ -231,7 +258,7 @@ impl Table {
     }
 
     /// Error 1062 for an entry of a unique index whose key another one has.
-    fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
+    pub(super) fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
         let mut row = Vec::new();
         let found = clustered_key(key, value).map(|clustered| txn.inner().get_latest(self.clustered().id, clustered, &mut row));
         match found {

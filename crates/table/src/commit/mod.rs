@@ -70,6 +70,8 @@ pub struct Settings {
 pub struct BinlogOptions {
     /// `log_bin`.
     pub enabled: bool,
+    /// Without `enabled`, for tools: what a server left in the log for its files stays there for the server's next start.
+    pub untouched: bool,
     pub server_version: String,
     pub version_number: u32,
     pub server_id: u32,
@@ -85,6 +87,7 @@ impl Default for BinlogOptions {
     fn default() -> BinlogOptions {
         BinlogOptions {
             enabled: false,
+            untouched: false,
             server_version: "8.0.36-highkey".into(),
             version_number: 80036,
             server_id: 1,
@@ -201,7 +204,10 @@ impl Binlog {
         if options.enabled {
             return Binlog::open(engine, settings).map(Some);
         }
-        Binlog::close_earlier(engine, settings)?;
+        // Of the log nothing is let go before somebody has followed it.
+        if !options.untouched {
+            Binlog::close_earlier(engine, settings)?;
+        }
         Ok(None)
     }
 

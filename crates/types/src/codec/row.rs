@@ -1,7 +1,7 @@
 //! Rows: fixed columns at constant offsets, variable columns behind an array of end offsets.
 
 use super::scalar;
-use crate::{ColumnType, Date, DateTime, Decimal, I256, Str, Time, TypeKind, Value};
+use crate::{ColumnType, Date, DateTime, Decimal, I256, SqlMode, Str, Time, TypeKind, Value};
 
 /// Where each column of a table's rows lies.
 #[derive(Clone, Debug)]
@@ -178,6 +178,17 @@ impl RowLayout {
             TypeKind::Timestamp(fsp) => scalar::timestamp_of(number, fsp),
             _ => scalar::datetime_of(number, self.types[col].fsp()),
         })
+    }
+
+    /// `SqlMode::admits` of a column's value.
+    pub fn is_admitted(&self, row: &[u8], col: usize, mode: &SqlMode) -> bool {
+        match self.types[col].kind {
+            TypeKind::Date => self.date(row, col).is_none_or(|date| mode.admits(&Value::Date(date))),
+            TypeKind::DateTime(_) => self.datetime(row, col).is_none_or(|moment| mode.admits(&Value::DateTime(moment))),
+            // Any other moment is a date of the calendar.
+            TypeKind::Timestamp(_) => !mode.no_zero_date || self.number(row, col).is_none_or(|(number, _)| number != 0),
+            _ => true,
+        }
     }
 
     /// TIME; `None` is NULL.

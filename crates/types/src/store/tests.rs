@@ -178,5 +178,6 @@ fn what_no_column_can_have_is_refused() {
         assert_eq!(store_in(&value, ty(), true, invalid), (Ok(value.clone()), vec![]), "{kind:?}");
         // A copy of what is there already.
         assert_eq!(store_in(&value, ty(), true, SqlMode::default()), (Ok(value.clone()), vec![]), "{kind:?}");
+        assert!(!usual.admits(&value) && invalid.admits(&value) && SqlMode::default().admits(&value), "{kind:?}");
     }
 }

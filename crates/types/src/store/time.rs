@@ -1,6 +1,6 @@
 //! Assignment to DATE, DATETIME, TIMESTAMP and TIME.
 
-use super::StoreContext;
+use super::{SqlMode, StoreContext};
 use crate::cast::printable;
 use crate::errors::{self, MySqlError};
 use crate::temporal::MICROS;
@@ -34,11 +34,20 @@ fn note(kind: &str, text: &str, column: &str, cx: &mut StoreContext) {
 }
 
 fn rules(cx: &StoreContext) -> DateRules {
+    rules_of(&cx.mode)
+}
+
+fn rules_of(mode: &SqlMode) -> DateRules {
     DateRules {
-        no_zero_parts: cx.mode.no_zero_in_date,
-        no_zero_date: cx.mode.no_zero_date,
-        allow_invalid_dates: cx.mode.allow_invalid_dates,
+        no_zero_parts: mode.no_zero_in_date,
+        no_zero_date: mode.no_zero_date,
+        allow_invalid_dates: mode.allow_invalid_dates,
     }
+}
+
+/// Whether the mode lets a date that is a value already into a column.
+pub(super) fn is_admitted(v: DateTime, mode: &SqlMode) -> bool {
+    check(v, rules_of(mode)).is_ok()
 }
 
 /// Any value as a datetime rounded to `fsp` digits, the zero date if there is none, in the session's zone.

@@ -57,11 +57,12 @@ pub(super) struct Declined {
     pub fields: Vec<FieldText>,
 }
 
-/// Whether lines of the format can be told apart without reading them from the start of the file: nothing is enclosed or prefixed, and no
-/// terminator is part of another or has the escape character.
+/// Whether lines of the format can be told apart without reading them from the start of the file: nothing is enclosed or prefixed, no
+/// terminator is part of another or has the escape character, and a line's terminator can begin neither within itself (`xx` in `xxx`) nor within a field's.
 pub(super) fn is_plain(format: &FileFormat) -> bool {
     let (field, line) = (&format.field_terminator, &format.line_terminator);
     let holds = |a: &[u8], b: &[u8]| memchr::memmem::find(a, b).is_some();
+    let begins_within = |terminator: &[u8]| (1..terminator.len()).any(|at| line.starts_with(&terminator[at..]));
     format.enclosed_by.is_empty()
         && format.line_prefix.is_empty()
         && !field.is_empty()
@@ -69,6 +70,8 @@ pub(super) fn is_plain(format: &FileFormat) -> bool {
         && format.escaped_by.len() <= 1
         && !holds(field, line)
         && !holds(line, field)
+        && !begins_within(line)
+        && !begins_within(field)
         && !format.escaped_by.iter().any(|e| field.contains(e) || line.contains(e))
 }
 
@@ -325,7 +328,8 @@ mod tests {
                 ..FileFormat::default()
             })
         };
-        assert!(of("|", "\n", "") && of("::", "\r\n", ""));
+        assert!(of("|", "\n", "") && of("::", "\r\n", "") && of("|", "ab\n", ""));
+        assert!(!of("|", "xx", "") && !of("|", "aba", "") && !of("ab", "bc", "") && of("bc", "ab", ""));
         assert!(!of(",", "\n", "\"") && !of("|", "|\n", "") && !of("\\", "\n", "") && !of("", "\n", ""));
     }
 }

@@ -22,6 +22,7 @@ use crate::bind::{self, AssignedValue, BoundLoad, BoundLoadTarget};
 use crate::expr;
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::session::{LocalInfile, ProcessEntry, ResultSink, Session, error, error::err, resolve_file};
+use crate::variables::SqlModes;
 
 /// Where the file's bytes come from.
 enum Source<'a> {
@@ -156,6 +157,7 @@ impl Session {
             return Err(error::not_supported("correlated subqueries in LOAD DATA SET").into());
         }
         bound.assignments = assignments;
+        bound.format = bound.format.in_mode(self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES));
         let charset = match &bound.charset {
             Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
             None => Charset::by_name(&self.state.variables.text("character_set_database")).unwrap_or(Charset::Utf8mb4),
@@ -372,10 +374,11 @@ impl Session {
         fields: &mut Vec<FieldText>,
         rows: &mut EncodedRows,
     ) -> Result<(), Failure> {
-        let mut row = self.load_row(bound, charset, inserter, fields)?;
-        if !inserter.finish_row(&mut self.state, &mut row)? {
-            return Ok(());
-        }
+        let row = match self.finished_row(bound, charset, inserter, fields) {
+            Ok(Some(row)) => row,
+            Ok(None) => return Ok(()),
+            Err(e) => return Err(Box::pin(self.fail_behind_lines(bound, inserter, rows, e)).await),
+        };
         if !inserter.is_in_bulk() {
             return Box::pin(self.write_rows(inserter, &mut vec![row], false)).await;
         }
@@ -386,10 +389,36 @@ impl Session {
             return self.flush_bulk(inserter, 0).await;
         }
         let mut row = [row];
-        let generated = inserter.number(&mut self.state, &mut row, false)?;
+        let generated = match inserter.number(&mut self.state, &mut row, false) {
+            Ok(generated) => generated,
+            Err(e) => return Err(Box::pin(self.fail_behind_lines(bound, inserter, rows, e)).await),
+        };
         inserter.note_generated(&generated, |_| false);
         rows.push_with(|out| bound.table.layout().encode(&row[0], out));
         Ok(())
+    }
+
+    /// As `fail_behind`: `rows` are of lines before the one that no row is made of.
+    async fn fail_behind_lines(&mut self, bound: &BoundLoad, inserter: &mut Inserter, rows: &mut EncodedRows, error: MySqlError) -> Failure {
+        let rows = bound.table.prepare_rows(std::mem::take(rows));
+        match self.add_prepared(inserter, rows).await {
+            Ok(()) => self.fail_behind(inserter, &mut Vec::new(), error).await,
+            Err(failure) => failure,
+        }
+    }
+
+    /// One line's fields as a row; none if it is left out (IGNORE).
+    fn finished_row(
+        &mut self,
+        bound: &BoundLoad,
+        charset: Charset,
+        inserter: &mut Inserter,
+        fields: &mut Vec<FieldText>,
+    ) -> Result<Option<Vec<Value>>, MySqlError> {
+        let mut row = self.load_row(bound, charset, inserter, fields)?;
+        let fits = inserter.finish_row(&mut self.state, &mut row)?;
+        self.state.check_strict()?;
+        Ok(fits.then_some(row))
     }
 
     /// One line's fields as a row, before what is asked of rows.

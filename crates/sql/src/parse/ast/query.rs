@@ -276,6 +276,8 @@ pub struct FileFormat {
     pub optionally_enclosed: bool,
     /// FIELDS ESCAPED BY: at most one character.
     pub escaped_by: Vec<u8>,
+    /// The statement says it.
+    pub says_escape: bool,
     /// LINES STARTING BY.
     pub line_prefix: Vec<u8>,
     /// LINES TERMINATED BY.
@@ -287,6 +289,14 @@ impl FileFormat {
     pub fn is_fixed(&self) -> bool {
         self.field_terminator.is_empty() && self.enclosed_by.is_empty()
     }
+
+    /// As it is meant where it is run: under NO_BACKSLASH_ESCAPES nothing escapes unless the statement says so.
+    pub fn in_mode(mut self, no_backslash_escapes: bool) -> FileFormat {
+        if no_backslash_escapes && !self.says_escape {
+            self.escaped_by.clear();
+        }
+        self
+    }
 }
 
 impl Default for FileFormat {
@@ -296,6 +306,7 @@ impl Default for FileFormat {
             enclosed_by: Vec::new(),
             optionally_enclosed: false,
             escaped_by: b"\\".to_vec(),
+            says_escape: false,
             line_prefix: Vec::new(),
             line_terminator: b"\n".to_vec(),
         }

@@ -438,6 +438,7 @@ async fn a_gtid_is_used_by_one_transaction() {
     assert_eq!(c.value("SELECT @@gtid_executed").await, "");
     c.ok("INSERT INTO t VALUES (1)").await;
     assert_eq!(c.error("INSERT INTO t VALUES (2)").await.0, 1837);
+    assert_eq!(c.error("EXPLAIN ANALYZE INSERT INTO t VALUES (2)").await.0, 1837);
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
     c.ok("BEGIN").await;
     assert_eq!(c.error(&next(2)).await.0, 1766);
@@ -451,6 +452,7 @@ async fn a_gtid_is_used_by_one_transaction() {
     // What has been executed is left out.
     second.ok(&next(1)).await;
     second.ok("INSERT INTO t VALUES (3)").await;
+    second.ok("EXPLAIN ANALYZE INSERT INTO t VALUES (3)").await;
     second.ok("BEGIN").await;
     second.ok("DELETE FROM t").await;
     second.ok("COMMIT").await;

@@ -116,3 +116,25 @@ async fn replacing_lines_do_not_take_the_last_number_of_a_row() {
     load(&mut c, "REPLACE INTO TABLE t (id, k, v)", b"5\t5\tfive\n\\N\t2\ta\n5\t6\tsix\n\\N\t3\tb\n").await;
     assert_eq!(c.rows("SELECT * FROM t ORDER BY id").await, table("5 6 six|6 2 a|7 3 b"));
 }
+
+/// As MySQL 8.0.12: lines come one after the other, whatever is wrong with them.
+#[tokio::test]
+async fn a_duplicate_is_told_before_a_later_line_that_is_no_row() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    let path = server.dir.path().join("lines");
+    for (how, file) in [
+        ("", "1\t1\n1\t2\nx\t3\n"),
+        // Line by line.
+        ("FIELDS ENCLOSED BY '\"'", "1\t1\n1\t2\nx\t3\n"),
+        ("(a, @b) SET b = @b + 0", "1\t1\n1\t2\n3\tx\n"),
+    ] {
+        std::fs::write(&path, file).unwrap();
+        let load = format!("LOAD DATA INFILE '{}' INTO TABLE t {how}", path.display());
+        assert_eq!(c.error(&load).await, (1062, "Duplicate entry '1' for key 'PRIMARY'".to_owned()), "{how}");
+        std::fs::write(&path, file.replacen("1\t2", "2\t2", 1)).unwrap();
+        assert_ne!(c.error(&load).await.0, 1062, "{how}");
+        assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0", "{how}");
+    }
+}

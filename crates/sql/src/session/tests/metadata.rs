@@ -122,6 +122,70 @@ async fn generated_primary_keys_are_shown_or_not() {
     assert_eq!(c.value("SELECT my_row_id FROM g").await, "1");
 }
 
+#[tokio::test]
+async fn the_log_and_its_writing_are_set_while_the_server_runs() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(1000))").await;
+    for (name, value) in [("innodb_io_capacity", "100"), ("innodb_log_buffer_size", "262144"), ("innodb_redo_log_capacity", "8388608")] {
+        c.ok(&format!("SET GLOBAL {name} = {value}")).await;
+        assert_eq!(c.value("SHOW COUNT(*) WARNINGS").await, "0", "{name}");
+        assert_eq!(c.rows(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'")).await, table(&format!("{name} {value}")));
+    }
+    // More than the log may hold now.
+    let rows = vec!["(REPEAT('x', 1000))"; 500].join(", ");
+    for _ in 0..30 {
+        c.ok(&format!("INSERT INTO t (s) VALUES {rows}")).await;
+    }
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "15000");
+}
+
+/// As the manual and the sources of 8.0.30 have it.
+#[tokio::test]
+async fn generated_primary_keys_stay_as_they_are() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET sql_generate_invisible_primary_key = ON").await;
+    for (refused, code) in [
+        ("CREATE TABLE t (my_row_id INT, v INT)", 4108),
+        ("CREATE TABLE t (v INT, n INT AUTO_INCREMENT UNIQUE, my_row_id INT)", 4109),
+        ("CREATE TABLE t (v INT) PARTITION BY HASH (v)", 1235),
+    ] {
+        assert_eq!(c.error(refused).await.0, code, "{refused}");
+    }
+    c.ok("CREATE TABLE g (v INT NOT NULL, w INT)").await;
+    c.ok("CREATE TABLE own (id INT PRIMARY KEY)").await;
+    let altering = (4110, "Altering generated invisible primary key column 'my_row_id' is not allowed.".to_owned());
+    let another = "This version of MySQL doesn't yet support 'existing primary key drop without adding a new primary key. In @@sql_generate_invisible_primary_key=ON \
+                   mode table should have a primary key. Please add a new primary key to be able to drop existing primary key.'";
+    assert_eq!(c.error("ALTER TABLE own DROP PRIMARY KEY").await, (1235, another.to_owned()));
+    assert_eq!(c.error("ALTER TABLE g DROP COLUMN my_row_id").await, (1235, another.to_owned()));
+    for mode in ["ON", "OFF"] {
+        c.ok(&format!("SET sql_generate_invisible_primary_key = {mode}")).await;
+        assert_eq!(c.error("ALTER TABLE g DROP PRIMARY KEY, ADD PRIMARY KEY (v)").await.0, 4111, "{mode}");
+        for change in [
+            "CHANGE my_row_id id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT",
+            "RENAME COLUMN my_row_id TO id",
+            "MODIFY my_row_id INT UNSIGNED NOT NULL AUTO_INCREMENT",
+            "MODIFY my_row_id BIGINT UNSIGNED NOT NULL",
+            "MODIFY my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT AFTER v",
+        ] {
+            assert_eq!(c.error(&format!("ALTER TABLE g {change}")).await, altering, "{mode} {change}");
+        }
+        assert_eq!(c.error("ALTER TABLE g PARTITION BY HASH (my_row_id)").await.0, 1235, "{mode}");
+        c.ok("ALTER TABLE g ALTER COLUMN my_row_id SET VISIBLE").await;
+        c.ok("ALTER TABLE g ALTER COLUMN my_row_id SET INVISIBLE").await;
+    }
+    c.ok("ALTER TABLE g ADD COLUMN u INT FIRST").await;
+    let order = "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 'g'";
+    assert_eq!(c.value(order).await, "my_row_id,u,v,w");
+    c.ok("SET sql_generate_invisible_primary_key = ON").await;
+    c.ok("ALTER TABLE g DROP COLUMN my_row_id, ADD PRIMARY KEY (v)").await;
+    c.ok("SET sql_generate_invisible_primary_key = OFF").await;
+    c.ok("ALTER TABLE g DROP PRIMARY KEY").await;
+    assert_eq!(c.value(order).await, "u,v,w");
+}
+
 /// Answers of MySQL 8.0.12.
 #[tokio::test]
 async fn prepare_and_execute_count_twice() {

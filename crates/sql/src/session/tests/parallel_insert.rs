@@ -217,3 +217,41 @@ async fn a_copy_that_is_killed_leaves_nothing() {
     c.ok("DROP TABLE many").await;
     assert_eq!(c.value("SELECT COUNT(*) FROM x FORCE INDEX (k) WHERE k > -1").await, "20000");
 }
+
+/// As MySQL 8.0.12: a date that the mode does not admit is refused wherever it comes from, but not before a duplicate among the rows before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dates_are_asked_the_mode() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET sql_mode = 'ALLOW_INVALID_DATES'").await;
+    c.ok("CREATE TABLE dated (id INT NOT NULL PRIMARY KEY, day DATE, at DATETIME, stamp TIMESTAMP NULL, s VARCHAR(400))").await;
+    c.ok("INSERT INTO dated SELECT id, IF(id = 3002, '2021-02-30', '2021-02-28'), IF(id = 3004, '0000-00-00', '2021-01-01 10:00:00'), \
+          IF(id = 3006, '0000-00-00', '2021-01-01 10:00:00'), s FROM few")
+        .await;
+    c.ok("SET sql_mode = DEFAULT").await;
+    let numbered = "CREATE TABLE x (n INT AUTO_INCREMENT PRIMARY KEY, day DATE, at DATETIME, stamp TIMESTAMP NULL)";
+    for (create, columns, from) in [
+        ("CREATE TABLE x LIKE dated", "", "*"),
+        ("CREATE TABLE x (stamp TIMESTAMP NULL, at DATETIME, day DATE)", "(stamp, at, day)", "stamp, at, day"),
+        (numbered, "(day, at, stamp)", "day, at, stamp"),
+    ] {
+        let copy = format!("INTO x {columns} SELECT {from} FROM dated");
+        for verb in ["INSERT", "REPLACE", "INSERT IGNORE"] {
+            both(&mut c, &[create], &format!("{verb} {copy}")).await;
+        }
+        c.ok("DELETE FROM x").await;
+        let (code, message) = c.error(&format!("INSERT {copy}")).await;
+        assert_eq!((code, message.as_str()), (1292, "Incorrect date value: '2021-02-30' for column 'day' at row 1501"), "{create}");
+        for mode in ["", "ALLOW_INVALID_DATES"] {
+            c.ok("DELETE FROM x").await;
+            c.ok(&format!("SET sql_mode = '{mode}'")).await;
+            c.ok(&format!("INSERT {copy}")).await;
+            assert_eq!(c.value("SHOW COUNT(*) WARNINGS").await, "0", "{mode} {create}");
+            assert_eq!(c.value("SELECT COUNT(*) FROM x WHERE day LIKE '%-30'").await, "1", "{mode} {create}");
+            c.ok("SET sql_mode = DEFAULT").await;
+        }
+    }
+    let unique = "CREATE TABLE x (id INT PRIMARY KEY, day DATE, at DATETIME, stamp TIMESTAMP NULL, s VARCHAR(400) UNIQUE)";
+    both(&mut c, &[unique], "INSERT INTO x SELECT * FROM dated").await;
+    assert_eq!(c.error("INSERT INTO x SELECT * FROM dated").await.0, 1062);
+}

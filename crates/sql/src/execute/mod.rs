@@ -47,7 +47,7 @@ use highkey_table::RoutineKind;
 use highkey_types::{MySqlError, errors};
 
 use crate::parse::ast::{HandlerStatement, Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
-use crate::session::{ResultSink, Session, StatusCounter, error};
+use crate::session::{ResultSink, Session, StatusCounter, TextFacts, error};
 use crate::show;
 use crate::sys;
 
@@ -229,6 +229,7 @@ impl Session {
         if self.check_gtid(statement, commits)? {
             return Ok(Outcome::ok());
         }
+        self.text_facts = if commits { TextFacts::of(statement, self.state.database.as_ref()) } else { TextFacts::default() };
         if commits {
             let temporary = self.defines_temporary(statement);
             if is_definition(statement) && !temporary && !looks_first(statement) {

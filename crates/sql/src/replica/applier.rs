@@ -40,7 +40,14 @@ pub struct StatementContext {
     pub last_insert_id: Option<u64>,
     /// `foreign_key_checks` was off.
     pub no_foreign_key_checks: bool,
+    /// The id of `default_collation_for_utf8mb4`; None for sources that have no such variable: MySQL 5.7 and MariaDB.
+    pub utf8mb4_collation: Option<u16>,
+    /// `explicit_defaults_for_timestamp`; None where the source does not say, because the statement has no TIMESTAMP or it has no such variable.
+    pub explicit_defaults_for_timestamp: Option<bool>,
 }
+
+/// utf8mb4_general_ci: what utf8mb4 alone means on sources that say nothing of it.
+const UTF8MB4_GENERAL_CI: u16 = 45;
 
 /// A source's transaction, as far as our own binary log tells of it.
 #[derive(Clone, Copy, Debug)]
@@ -361,6 +368,11 @@ impl Applier {
         if let Some(zone) = &cx.time_zone {
             self.set("time_zone", VarValue::Text(zone.as_str().into()));
         }
+        // As in MySQL 8.0: its own say what utf8mb4 alone means, and older ones know one meaning.
+        let utf8mb4 = Collation::by_id(cx.utf8mb4_collation.unwrap_or(UTF8MB4_GENERAL_CI)).filter(|collation| collation.charset == Charset::Utf8mb4);
+        self.set("default_collation_for_utf8mb4", VarValue::Text(utf8mb4.unwrap_or_else(Collation::utf8mb4).name.into()));
+        let explicit = cx.explicit_defaults_for_timestamp.unwrap_or_else(|| self.session.state.instance.globals().bool("explicit_defaults_for_timestamp"));
+        self.set("explicit_defaults_for_timestamp", VarValue::Bool(explicit));
         self.set("foreign_key_checks", VarValue::Bool(!cx.no_foreign_key_checks));
         let (increment, offset) = cx.auto_increment.unwrap_or((1, 1));
         self.set("auto_increment_increment", VarValue::UInt(u64::from(increment)));

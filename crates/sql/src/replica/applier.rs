@@ -15,7 +15,7 @@ use super::tolerance::{SkippedErrors, Tolerance};
 use crate::execute::DiscardingSink;
 use crate::parse::{
     self,
-    ast::{ObjectName, Statement, XaStart, XaStatement},
+    ast::{ObjectName, Statement, StoredProgram, XaStart, XaStatement},
 };
 use crate::session::{decode, ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
 use crate::variables::{self, SqlModes, VarValue};
@@ -254,7 +254,8 @@ impl Applier {
         }
     }
 
-    /// The tables that a statement defines, alters or drops, by schema and name; empty for other statements and for what does not parse (`statement` says why).
+    /// The tables that a statement is about, by schema and name, as filters ask: those that it defines, alters or drops, whose triggers or privileges it changes.
+    /// Empty for other statements and for what does not parse (`statement` says why).
     pub fn tables_of(&mut self, cx: &StatementContext, sql: &[u8]) -> Result<Vec<(String, String)>, MySqlError> {
         self.adopt(cx)?;
         let config = &self.session.state.config;
@@ -269,6 +270,16 @@ impl Applier {
             Statement::RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
             Statement::TruncateTable(name) | Statement::DropIndex { table: name, .. } => vec![name],
             Statement::CreateIndex(create) => vec![&create.table],
+            Statement::CreateTrigger(create) => vec![&create.table],
+            Statement::DropProgram { kind: StoredProgram::Trigger, name, .. } => {
+                let trigger = self.session.state.instance.database().catalog().trigger(name.schema.as_deref().unwrap_or(&cx.schema), &name.name);
+                return Ok(trigger.iter().map(|(table, _)| (table.def().schema.to_string(), table.def().name.to_string())).collect());
+            }
+            Statement::Maintain { tables, .. } | Statement::Histogram { tables, .. } => tables.iter().collect(),
+            Statement::Grant(grant) | Statement::Revoke(grant) if grant.routine.is_none() => {
+                let Some((schema, Some(table))) = &grant.on else { return Ok(Vec::new()) };
+                return Ok(vec![(schema.clone().unwrap_or_else(|| cx.schema.clone()), table.clone())]);
+            }
             _ => Vec::new(),
         };
         Ok(names.into_iter().map(|name| (name.schema.clone().unwrap_or_else(|| cx.schema.clone()), name.name.clone())).collect())

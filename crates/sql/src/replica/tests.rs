@@ -138,6 +138,22 @@ fn binary_json_reads_as_mysql_shows_it() {
             assert!(jsonb::text(&bytes[..end]).is_err(), "{end} bytes of {document}");
         }
     }
+    // No number, and arrays of which each has the next one twice: what no server has written.
+    for number in ["0B000000000000F87F", "0B000000000000F07F"] {
+        assert!(jsonb::text(&hex(number)).is_err());
+    }
+    let levels = 60;
+    let mut nested = vec![2];
+    for level in 0..levels {
+        let left = (levels - level) * 10 + 4;
+        nested.extend([2, 0, left as u8, (left >> 8) as u8]);
+        (0..2).for_each(|_| nested.extend([2, 10, 0]));
+    }
+    nested.extend([0, 0, 4, 0]);
+    assert!(jsonb::text(&nested).is_err());
+    // Each of them once is a document.
+    let once: Vec<u8> = hex("02 0100 0B00 02 0700 0000 0400");
+    assert_eq!(jsonb::text(&once).as_deref(), Ok("[[]]"));
     // A count beyond the size, members outside of it, an array that is its own member, an unknown type.
     for damaged in ["00 FFFF 0400", "02 0100 0700 0C FFFF", "02 0100 0700 02 0000", "10 00", "04 03"] {
         assert!(jsonb::text(&hex(damaged)).is_err(), "{damaged}");
@@ -464,6 +480,11 @@ async fn definitions_name_their_tables() {
         ("CREATE UNIQUE INDEX i ON a (id)", "d.a"),
         ("DROP INDEX i ON x.a", "x.a"),
         ("TRUNCATE a", "d.a"),
+        ("CREATE TRIGGER g BEFORE INSERT ON x.a FOR EACH ROW SET @a = 1", "x.a"),
+        ("DROP TRIGGER nothing", ""),
+        ("OPTIMIZE TABLE a, x.b", "d.a x.b"),
+        ("GRANT SELECT ON d.a TO u", "d.a"),
+        ("REVOKE SELECT ON x.* FROM u", ""),
         ("CREATE DATABASE x", ""),
         ("no statement", ""),
     ] {

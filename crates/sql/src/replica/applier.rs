@@ -70,6 +70,8 @@ pub struct Applier {
     lock_wait_limit: Option<Duration>,
     /// A statement that is a transaction, and that has not been logged with a change of its own: an account's, or one that has changed nothing.
     text: Option<Str>,
+    /// See `Binlog::has_executed_now`.
+    gtids_seen: u64,
 }
 
 impl Applier {
@@ -77,7 +79,7 @@ impl Applier {
         let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), unrestricted: true, ..ClientInfo::default() };
         let mut session = Session::new(instance, client);
         session.replica = Some(Default::default());
-        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None };
+        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None, gtids_seen: 0 };
         // Rows are found by key, or by what they hold: gaps need no locks.
         applier.set("transaction_isolation", VarValue::Text("READ-COMMITTED".into()));
         applier.set("sql_require_primary_key", VarValue::Bool(false));
@@ -114,7 +116,11 @@ impl Applier {
         }
         let binlog = state.instance.database().binlog().filter(|_| state.instance.globals().bool("log_slave_updates"));
         let executed = match (binlog, transaction.and_then(|t| t.gtid)) {
-            (Some(binlog), Some((uuid, number))) => binlog.has_executed(uuid, number),
+            // A client may just have passed over it with an empty transaction.
+            (Some(binlog), Some((uuid, number))) => binlog.has_executed_now(uuid, number, &mut self.gtids_seen).unwrap_or_else(|e| {
+                tracing::warn!("the binary log cannot be brought up to date: {}", e.message);
+                binlog.has_executed(uuid, number)
+            }),
             _ => false,
         };
         let mut log = transaction.filter(|_| binlog.is_some() && !executed);

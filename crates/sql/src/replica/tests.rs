@@ -509,6 +509,49 @@ async fn definitions_name_their_tables() {
     applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None)), 1_700_000_000).await.unwrap();
 }
 
+/// Transactions of GTIDs that a client has executed a moment ago, by which an error is passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_has_just_executed_is_left_out() {
+    let server = Server::with(|settings| {
+        for (name, value) in [("log_bin", "ON"), ("gtid_mode", "ON"), ("enforce_gtid_consistency", "ON"), ("log_replica_updates", "ON")] {
+            settings.set(name, Some(value)).unwrap();
+        }
+    });
+    let mut client = server.client().await;
+    let mut applier = Applier::new(server.instance.clone());
+    let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    for number in 1..20 {
+        let transaction = |number| Some(SourceTransaction { server_id: 9, gtid: Some((uuid.parse().unwrap(), number)), committed_micros: None });
+        for sql in [&format!("SET gtid_next = '{uuid}:{number}'"), "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'"] {
+            client.ok(sql).await;
+        }
+        assert!(!applier.announce(transaction(number)) && applier.announce(transaction(number + 1)), "{number}");
+    }
+}
+
+/// What utf8mb4 alone means and what TIMESTAMP columns without attributes are is the source's.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_mean_what_they_meant_on_the_source() {
+    let (_server, mut client, mut applier) = setup().await;
+    let old = StatementContext { schema: "d".into(), sql_mode: Some(0), ..StatementContext::default() };
+    let new = StatementContext { utf8mb4_collation: Some(255), ..old.clone() };
+    let implicit = StatementContext { explicit_defaults_for_timestamp: Some(false), ..old.clone() };
+    for (cx, sql) in [
+        (&old, "CREATE TABLE old (a VARCHAR(9) UNIQUE) CHARSET utf8mb4"),
+        (&new, "CREATE TABLE new (a VARCHAR(9) UNIQUE) CHARSET utf8mb4"),
+        (&old, "ALTER TABLE new ADD b VARCHAR(9) CHARSET utf8mb4"),
+        (&implicit, "CREATE TABLE stamps (a TIMESTAMP, b TIMESTAMP)"),
+        (&old, "CREATE TABLE nulls (a TIMESTAMP, b TIMESTAMP)"),
+    ] {
+        applier.statement(cx, sql.as_bytes(), None).await.unwrap();
+    }
+    let columns = "SELECT table_name, column_name, collation_name FROM information_schema.columns WHERE table_name IN ('old', 'new') ORDER BY 1, 2";
+    assert_eq!(client.rows(columns).await, table("new a utf8mb4_0900_ai_ci|new b utf8mb4_general_ci|old a utf8mb4_general_ci"));
+    client.ok("INSERT INTO old VALUES ('ß'), ('ss')").await;
+    let columns = "SELECT table_name, column_name, is_nullable FROM information_schema.columns WHERE table_name IN ('stamps', 'nulls') ORDER BY 1, 2";
+    assert_eq!(client.rows(columns).await, table("nulls a YES|nulls b YES|stamps a NO|stamps b NO"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_there_is_no_replica() {
     let server = Server::new();

@@ -91,7 +91,7 @@ fn a_client_that_reads_nothing_is_not_waited_for_once_it_is_killed() {
 #[test]
 fn a_replica_that_comes_back_ends_its_older_stream() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(&directory.path().join("data"), &["--log-bin=ON", "--rpl-semi-sync-source-enabled=ON"]);
+    let server = Server::start(&directory.path().join("data"), &["--log-bin", "--rpl-semi-sync-source-enabled=ON"]);
     let mut other = Raw::connect(&server, 0, "libmysql");
     let follow = |uuid: &str, server_id: u32| {
         let mut c = Raw::connect(&server, 0, "libmysql");

@@ -138,6 +138,15 @@ impl Session {
         if definition.name == "default_collation_for_utf8mb4" {
             self.state.push_warning(error::warning(1681, "Updating 'default_collation_for_utf8mb4' is deprecated. It will be made read-only in a future release."));
         }
+        if definition.name == "gtid_purged"
+            && let Err(unkept) = self.state.binlog().map(drop)
+        {
+            // Nothing would keep it. With gtid_mode=OFF nobody asks for it either: what restores another server's dump goes on.
+            if self.state.instance.global_text("gtid_mode") != "OFF" {
+                return Err(unkept.into());
+            }
+            self.state.push_warning(error::warning(unkept.code, unkept.message));
+        }
         if definition.name == "explicit_defaults_for_timestamp" {
             self.check_explicit_defaults(id, global, value.as_ref())?;
         }

@@ -512,20 +512,13 @@ async fn definitions_name_their_tables() {
 /// Transactions of GTIDs that a client has executed a moment ago, by which an error is passed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_has_just_executed_is_left_out() {
-    let server = Server::with(|settings| {
-        for (name, value) in [("log_bin", "ON"), ("gtid_mode", "ON"), ("enforce_gtid_consistency", "ON"), ("log_replica_updates", "ON")] {
-            settings.set(name, Some(value)).unwrap();
-        }
-    });
-    let mut client = server.client().await;
-    let mut applier = Applier::new(server.instance.clone());
-    let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    let (_server, mut client, mut applier) = logging("ON").await;
     for number in 1..20 {
-        let transaction = |number| Some(SourceTransaction { server_id: 9, gtid: Some((uuid.parse().unwrap(), number)), committed_micros: None });
-        for sql in [&format!("SET gtid_next = '{uuid}:{number}'"), "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'"] {
+        let next = format!("SET gtid_next = '{SOURCE}:{number}'");
+        for sql in [next.as_str(), "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'"] {
             client.ok(sql).await;
         }
-        assert!(!applier.announce(transaction(number)) && applier.announce(transaction(number + 1)), "{number}");
+        assert!(!applier.announce(announced(number)) && applier.announce(announced(number + 1)), "{number}");
     }
 }
 

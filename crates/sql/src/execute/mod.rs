@@ -363,7 +363,11 @@ impl Session {
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
             Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
-            Statement::Maintain { operation, tables, options } => self.maintain(*operation, tables, options, sink).await,
+            Statement::Maintain { operation, tables, options } => {
+                let outcome = self.maintain(*operation, tables, options, sink).await?;
+                self.log_maintenance(*operation, options).await?;
+                Ok(outcome)
+            }
             Statement::Shutdown => {
                 self.state.instance.request_shutdown();
                 Ok(Outcome::ok())

@@ -509,6 +509,28 @@ async fn definitions_name_their_tables() {
     applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None)), 1_700_000_000).await.unwrap();
 }
 
+/// Our own log says of definitions what they depend on.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_logged_with_what_they_depend_on() {
+    let (server, mut c, _applier) = logging("ON").await;
+    c.ok("SET default_collation_for_utf8mb4 = utf8mb4_general_ci, explicit_defaults_for_timestamp = OFF, sql_mode = ''").await;
+    c.ok("CREATE TABLE stamps (a TIMESTAMP, b TIMESTAMP)").await;
+    c.ok("CREATE TABLE plain (a INT)").await;
+    let binlog = server.instance.database().binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let (name, _) = binlog.files().pop().unwrap();
+    let mut reader = highkey_binlog::FileReader::new(binlog.read_file(&name, 0).unwrap().unwrap());
+    let mut told = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        if event.header.event_type == event_kind::QUERY {
+            let event = Event { timestamp: 0, kind: event_kind::QUERY, server_id: 7, log_pos: 0, body: event.body().to_vec() };
+            let context = event.query().unwrap().context;
+            told.push((context.utf8mb4_collation, context.explicit_defaults_for_timestamp));
+        }
+    }
+    assert_eq!(told, [(Some(45), Some(false)), (Some(45), None)]);
+}
+
 /// Transactions of GTIDs that a client has executed a moment ago, by which an error is passed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_has_just_executed_is_left_out() {

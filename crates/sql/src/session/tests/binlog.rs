@@ -434,6 +434,22 @@ async fn a_server_without_the_binary_log_says_so() {
     c.ok("SET gtid_next = 'AUTOMATIC'").await;
 }
 
+/// As MySQL 8.0.12 has it.
+#[tokio::test]
+async fn what_is_done_for_tables_is_told_unless_it_is_local() {
+    let (_server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    let mut seen = events(&mut c).await.len();
+    for sql in ["ANALYZE TABLE t", "OPTIMIZE TABLE t", "REPAIR TABLE t"] {
+        c.rows(sql).await;
+        assert_eq!(news(&mut c, &mut seen).await, format!("use `d`; {sql}"));
+    }
+    for sql in ["ANALYZE LOCAL TABLE t", "OPTIMIZE NO_WRITE_TO_BINLOG TABLE t", "CHECK TABLE t", "CHECKSUM TABLE t"] {
+        c.rows(sql).await;
+        assert_eq!(news(&mut c, &mut seen).await, "", "{sql}");
+    }
+}
+
 const OTHER: &str = "11111111-1111-1111-1111-111111111111";
 
 /// As MySQL 8.0.12 answers.

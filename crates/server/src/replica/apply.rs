@@ -199,7 +199,7 @@ impl Coordinator {
             Part::Start => transaction_start(event)?,
             _ => TransactionStart::default(),
         };
-        let TransactionStart { gtid, clock, committed_micros, .. } = began;
+        let TransactionStart { gtid, clock, committed_micros, server_version, .. } = began;
         if self.until.reached(&self.whole, gtid.as_ref(), || self.channel.executed()) {
             return Ok(false);
         }
@@ -214,7 +214,7 @@ impl Coordinator {
         let file = self.position.file.as_str().into();
         let shown = began.shown(now_micros());
         self.channel.note_processing(shown.clone());
-        let start = Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, shown, file, ignored, first: ticket == 0 };
+        let start = Start { ticket, gtid, server_id: event.server_id, committed_micros, server_version, timestamp: event.timestamp, shown, file, ignored, first: ticket == 0 };
         self.give(worker, Work::Start(start)).await;
         self.current = Some((gtid, worker));
         self.next += 1;

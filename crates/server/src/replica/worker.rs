@@ -52,6 +52,8 @@ pub struct Start {
     pub server_id: u32,
     /// When that one committed it, in microseconds since 1970.
     pub committed_micros: Option<u64>,
+    /// The version of that one.
+    pub server_version: Option<u32>,
     /// When the source ran it, seconds since 1970.
     pub timestamp: u32,
     /// As it is shown.
@@ -203,7 +205,7 @@ impl Worker {
             Some(Gtid::MySql { source, number }) => Some((Uuid(source), number)),
             _ => None,
         };
-        let told = SourceTransaction { server_id: start.server_id, gtid, committed_micros: start.committed_micros };
+        let told = SourceTransaction { server_id: start.server_id, gtid, committed_micros: start.committed_micros, server_version: start.server_version };
         // Other replicas of ours have an ignored one from elsewhere.
         self.applier.announce((!start.ignored).then_some(told))
     }

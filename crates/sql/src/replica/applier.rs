@@ -58,6 +58,8 @@ pub struct SourceTransaction {
     pub gtid: Option<(Uuid, u64)>,
     /// When it was committed there, in microseconds since 1970; `None`: the source does not say.
     pub committed_micros: Option<u64>,
+    /// The version of that server as a number, 80036; `None`: the source does not say.
+    pub server_version: Option<u32>,
 }
 
 /// Applies transactions one after the other. One exists per thread of the replica; it shows in the process list as `system user`.

@@ -68,7 +68,7 @@ impl<'a> BodyReader<'a> {
     }
 
     /// MySQL's number of variable length.
-    fn length(&mut self) -> Result<usize, String> {
+    pub fn length(&mut self) -> Result<usize, String> {
         let n = match self.number(1)? {
             252 => self.number(2)?,
             253 => self.number(3)?,

@@ -662,7 +662,7 @@ const SOURCE: &str = "11111111-1111-1111-1111-111111111111";
 
 fn announced(number: u64) -> Option<SourceTransaction> {
     let gtid = Some((SOURCE.parse().unwrap(), number));
-    Some(SourceTransaction { server_id: 9, gtid, committed_micros: Some(1_600_000_000_000_000) })
+    Some(SourceTransaction { server_id: 9, gtid, committed_micros: Some(1_600_000_000_000_000), server_version: Some(80_014) })
 }
 
 /// A replica with a binary log, and a client of it.
@@ -741,7 +741,7 @@ async fn what_is_applied_is_logged_as_the_sources() {
     }
     // Without a GTID it gets one of ours; if nothing of it is left it is not told.
     for rows in [true, false] {
-        assert!(applier.announce(Some(SourceTransaction { server_id: 9, gtid: None, committed_micros: None })));
+        assert!(applier.announce(Some(SourceTransaction { server_id: 9, gtid: None, committed_micros: None, server_version: None })));
         applier.begin().await.unwrap();
         if rows {
             applier.rows(&change(RowsKind::Write, &t, &image(4, None)), 1_600_000_000).await.unwrap();

@@ -72,6 +72,9 @@ impl TextFacts {
 /// `original_commit_timestamp` of what comes from here.
 const UNKNOWN_COMMIT_MICROS: u64 = 1 << 55;
 
+/// The version of a server that does not say it, in MySQL's words.
+const UNKNOWN_SERVER_VERSION: u32 = 999_999;
+
 /// What the binary log needs of the system variables.
 pub fn binlog_options(settings: &Settings) -> BinlogOptions {
     let mut numbers = super::VERSION.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
@@ -177,16 +180,19 @@ impl Session {
         let binlog = state.instance.database().binlog()?;
         let settings = binlog.settings();
         let automatic = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
+        let mut original_server_version = None;
         let (server_id, gtid, original_commit_micros) = match &self.replica {
             None => (settings.server_id.load(Ordering::Relaxed), self.gtid.choice(automatic), state.original_commit_micros()),
             Some(replica) => {
                 let log = replica.log.as_ref()?;
+                original_server_version = Some(log.server_version.unwrap_or(UNKNOWN_SERVER_VERSION));
                 (log.server_id, log.gtid.map_or(automatic, |(uuid, number)| GtidChoice::Assigned(uuid, number)), log.committed_micros)
             }
         };
         Some(EventSource {
             server_id,
             original_commit_micros,
+            original_server_version,
             thread_id: state.pseudo_thread_id() as u32,
             timestamp: (state.now_micros / 1_000_000) as u32,
             micros: (state.now_micros % 1_000_000) as u32,

@@ -56,6 +56,8 @@ pub struct EventSource {
     pub only_gtid: bool,
     /// When the transaction was committed on the server that it comes from, in microseconds since 1970; `None`: it comes from here.
     pub original_commit_micros: Option<u64>,
+    /// The version of that server; `None`: ours.
+    pub original_server_version: Option<u32>,
 }
 
 impl EventSource {
@@ -141,7 +143,7 @@ impl EventSource {
     fn payload(&self, released: Lsn, groups: Vec<EventGroup>, parts: Vec<Part>) -> Payload {
         let commit_time = super::now().as_micros() as u64;
         let original_commit_time = self.original_commit_micros;
-        Payload { released, commit_time, original_commit_time, server_id: self.server_id, gtid: self.gtid, groups, parts }
+        Payload { released, commit_time, original_commit_time, original_version: self.original_server_version, server_id: self.server_id, gtid: self.gtid, groups, parts }
     }
 
     fn rows_flags(&self) -> u16 {

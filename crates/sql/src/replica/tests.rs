@@ -509,6 +509,21 @@ async fn definitions_name_their_tables() {
     applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None)), 1_700_000_000).await.unwrap();
 }
 
+/// The events of the newest file of our own log, those of one kind.
+fn logged(server: &Server, kind: u8) -> Vec<Event> {
+    let binlog = server.instance.database().binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let (name, _) = binlog.files().pop().unwrap();
+    let mut reader = highkey_binlog::FileReader::new(binlog.read_file(&name, 0).unwrap().unwrap());
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        if event.header.event_type == kind {
+            events.push(Event { timestamp: event.header.timestamp, kind, server_id: event.header.server_id, log_pos: event.header.log_pos, body: event.body().to_vec() });
+        }
+    }
+    events
+}
+
 /// Our own log says of definitions what they depend on.
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_are_logged_with_what_they_depend_on() {
@@ -516,19 +531,32 @@ async fn definitions_are_logged_with_what_they_depend_on() {
     c.ok("SET default_collation_for_utf8mb4 = utf8mb4_general_ci, explicit_defaults_for_timestamp = OFF, sql_mode = ''").await;
     c.ok("CREATE TABLE stamps (a TIMESTAMP, b TIMESTAMP)").await;
     c.ok("CREATE TABLE plain (a INT)").await;
-    let binlog = server.instance.database().binlog().unwrap();
-    binlog.catch_up().unwrap();
-    let (name, _) = binlog.files().pop().unwrap();
-    let mut reader = highkey_binlog::FileReader::new(binlog.read_file(&name, 0).unwrap().unwrap());
-    let mut told = Vec::new();
-    while let Some(event) = reader.next_event().unwrap() {
-        if event.header.event_type == event_kind::QUERY {
-            let event = Event { timestamp: 0, kind: event_kind::QUERY, server_id: 7, log_pos: 0, body: event.body().to_vec() };
-            let context = event.query().unwrap().context;
-            told.push((context.utf8mb4_collation, context.explicit_defaults_for_timestamp));
-        }
-    }
+    let told = |event: &Event| {
+        let context = event.query().unwrap().context;
+        (context.utf8mb4_collation, context.explicit_defaults_for_timestamp)
+    };
+    let told: Vec<_> = logged(&server, event_kind::QUERY).iter().map(told).collect();
     assert_eq!(told, [(Some(45), Some(false)), (Some(45), None)]);
+}
+
+/// Which columns find a row under binlog_row_image = MINIMAL: those that MySQL 8.0.12 writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unique_key_without_nulls_is_as_good_as_a_primary_one() {
+    let (server, mut c, _applier) = logging("ON").await;
+    c.ok("SET binlog_row_image = MINIMAL, sql_mode = ''").await;
+    for (columns, found_by) in [
+        ("a INT, b INT NOT NULL, c TEXT, UNIQUE (a), UNIQUE (b)", 0b010),
+        ("a INT NOT NULL, b INT NOT NULL, c VARCHAR(20) NOT NULL, UNIQUE k1 (c(5)), UNIQUE k2 (a, b)", 0b011),
+        ("a INT, b INT, c TEXT, KEY (a)", 0b111),
+        ("a INT, b INT AS (a + 1) VIRTUAL NOT NULL, c TEXT, UNIQUE (b)", 0b111),
+    ] {
+        c.ok(&format!("CREATE TABLE u ({columns})")).await;
+        c.ok("INSERT INTO u (a, c) VALUES (1, 'x')").await;
+        c.ok("DELETE FROM u").await;
+        let deletes = logged(&server, event_kind::DELETE_ROWS);
+        assert_eq!(deletes.last().unwrap().rows().unwrap().before[0] & 0b111, found_by, "{columns}");
+        c.ok("DROP TABLE u").await;
+    }
 }
 
 /// Transactions of GTIDs that a client has executed a moment ago, by which an error is passed over.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Highkey as a replica of real servers, compared row for row: replica.sh [SECONDS] [SEED] [SCENARIO...]
-# Scenarios: mysql-file mysql-gtid mariadb-gtid mariadb-file; all that have their server by default. SECONDS is the load of each round.
+# Scenarios: mysql-file mysql-gtid mysql57-gtid mariadb-gtid mariadb-file; all that have their server by default. SECONDS is the load of each round.
 # With the mysql- ones another MySQL follows the replica (log_replica_updates), and is compared too.
 # REPLICA_PAUSE, the ms between two transactions of a connection, keeps a long load within what the replicas can follow; they have REPLICA_SECONDS to catch up.
 # REPLICA_PORT moves the ports.
@@ -13,6 +13,7 @@ PORT=${REPLICA_PORT:-23850}
 available() { # available SCENARIO
     case $1 in
     mysql-*) [ -x "$ORACLES/mysql-8.0.12/bin/mysqld" ] ;;
+    mysql57-*) [ -x "$ORACLES/mysql-5.7.22/bin/mysqld" ] ;;
     *) command -v mariadbd >/dev/null ;;
     esac
 }
@@ -25,13 +26,17 @@ start_source() { # start_source SCENARIO; again after a kill
     local binlog=(--server-id=1 --log-bin=binlog --binlog-format=ROW --max-binlog-size=1M)
     local data
     case $1 in
-    mysql-*)
+    mysql*)
         data=$WORK/mysql-$PORT
         local base=$ORACLES/mysql-8.0.12
+        case $1 in
+        mysql57-*) base=$ORACLES/mysql-5.7.22 ;;
+        *) binlog+=(--mysqlx=OFF) ;;
+        esac
         local common=(--no-defaults --basedir="$base" --datadir="$data" --lc-messages-dir="$base/share/english" --user=root)
         [ -d "$data" ] || { mkdir -p "$data"; "$base/bin/mysqld" "${common[@]}" --initialize-insecure >"$WORK/source.log" 2>&1; }
         [ "$1" = mysql-file ] || binlog+=(--gtid-mode=ON --enforce-gtid-consistency=ON)
-        "$base/bin/mysqld" "${common[@]}" --port=$PORT --socket="$data.sock" --mysqlx=OFF --bind-address=127.0.0.1 "${binlog[@]}" >>"$WORK/source.log" 2>&1 &
+        "$base/bin/mysqld" "${common[@]}" --port=$PORT --socket="$data.sock" --bind-address=127.0.0.1 "${binlog[@]}" >>"$WORK/source.log" 2>&1 &
         ;;
     *)
         data=$WORK/mariadb-$PORT
@@ -52,7 +57,7 @@ start_replica() { # start_replica SCENARIO; again after a kill
     local options=(--server-id=2 --slave-net-timeout=10)
     case $1 in
     mysql-file) options+=(--log-bin --max-binlog-size=1M) ;;
-    mysql-gtid) options+=(--log-bin --max-binlog-size=1M --gtid-mode=ON --enforce-gtid-consistency=ON) ;;
+    mysql-gtid | mysql57-gtid) options+=(--log-bin --max-binlog-size=1M --gtid-mode=ON --enforce-gtid-consistency=ON) ;;
     esac
     start_highkey $((PORT + 1)) "${options[@]}"
     REPLICA=${SERVERS[-1]}
@@ -83,10 +88,14 @@ compare() { # compare SCENARIO
     case $1 in
     mysql-*) compare_with $((PORT + 2)) 'SHOW SLAVE STATUS\G' ;;
     esac
-    [ "$1" = mysql-gtid ] || return 0
-    local executed port
+    local executed port ports
+    case $1 in
+    mysql-gtid) ports=($((PORT + 1)) $((PORT + 2))) ;;
+    mysql57-gtid) ports=($((PORT + 1))) ;;
+    *) return 0 ;;
+    esac
     executed=$(sql $PORT 'SELECT @@gtid_executed')
-    for port in $((PORT + 1)) $((PORT + 2)); do
+    for port in "${ports[@]}"; do
         [ "$(sql $port 'SELECT @@gtid_executed')" = "$executed" ] || { echo "port $port has not executed $executed" >&2; exit 1; }
     done
 }
@@ -103,7 +112,7 @@ compare_with() { # compare_with PORT STATUS
 }
 
 load() { # load SEED: in the background, its id in LOAD
-    "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds "$SECONDS_PER_ROUND" --seed "$1" --pause-ms "${REPLICA_PAUSE:-0}" &
+    "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds "$SECONDS_PER_ROUND" --seed "$1" --defaults --pause-ms "${REPLICA_PAUSE:-0}" &
     LOAD=$!
 }
 
@@ -112,6 +121,7 @@ follow() { # follow SCENARIO: tells the replica its source
     case $1 in
     mysql-file) how="SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4, SOURCE_PUBLIC_KEY_PATH='$WORK/mysql-$PORT/public_key.pem'" ;;
     mysql-gtid) how="SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1" ;;
+    mysql57-gtid) how="SOURCE_AUTO_POSITION=1" ;;
     mariadb-gtid) how="MASTER_USE_GTID=slave_pos, MASTER_SSL=1, MASTER_SSL_CA='$WORK/source.pem'" ;;
     mariadb-file) how="MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4" ;;
     esac
@@ -225,7 +235,7 @@ round() { # round SCENARIO
 }
 
 if [ ${#SCENARIOS[@]} -eq 0 ]; then
-    for scenario in mysql-gtid mysql-file mariadb-gtid mariadb-file; do
+    for scenario in mysql-gtid mysql-file mysql57-gtid mariadb-gtid mariadb-file; do
         available $scenario && SCENARIOS+=($scenario)
     done
 fi

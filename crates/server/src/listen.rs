@@ -31,6 +31,7 @@ pub struct Server {
     pub tls: Option<TlsAcceptor>,
     pub password_key: PasswordKey,
     pub digests: connection::DigestCache,
+    pub dumps: connection::Dumps,
     connected: AtomicU64,
 }
 
@@ -107,6 +108,7 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
         tls,
         password_key: PasswordKey::new(datadir),
         digests: connection::DigestCache::default(),
+        dumps: connection::Dumps::default(),
         connected: AtomicU64::new(0),
     });
 

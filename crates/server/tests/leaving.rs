@@ -86,3 +86,27 @@ fn a_client_that_reads_nothing_is_not_waited_for_once_it_is_killed() {
     wait_for(&mut other, &connections(&hasty), "0");
     assert!(began.elapsed() < long);
 }
+
+/// A replica that comes back does not wait for its old connection to be noticed as dead, and is one replica.
+#[test]
+fn a_replica_that_comes_back_ends_its_older_stream() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("data"), &["--log-bin", "--rpl-semi-sync-source-enabled=ON"]);
+    let mut other = Raw::connect(&server, 0, "libmysql");
+    let follow = |uuid: &str, server_id: u32| {
+        let mut c = Raw::connect(&server, 0, "libmysql");
+        c.ok(&format!("SET @slave_uuid = '{uuid}', @rpl_semi_sync_replica = 1"));
+        c.send(0, &[&[0x12, 4, 0, 0, 0, 0, 0][..], &server_id.to_le_bytes(), b"binlog.000001"].concat());
+        c
+    };
+    let streams = "SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Binlog Dump'";
+    let first = follow("aaaaaaaa-0000-0000-0000-000000000001", 7);
+    let _second = follow("aaaaaaaa-0000-0000-0000-000000000002", 7);
+    let program = follow("", 9);
+    wait_for(&mut other, streams, "3");
+    let _again = follow("AAAAAAAA-0000-0000-0000-000000000001", 8);
+    let _program_again = follow("", 9);
+    wait_for(&mut other, &format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id IN ({}, {})", first.id, program.id), "0");
+    wait_for(&mut other, streams, "3");
+    wait_for(&mut other, "SELECT CAST(variable_value AS UNSIGNED) FROM performance_schema.global_status WHERE variable_name = 'Rpl_semi_sync_source_clients'", "3");
+}

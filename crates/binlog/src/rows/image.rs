@@ -10,14 +10,14 @@ pub enum RowImage {
     /// All columns.
     #[default]
     Full,
-    /// The primary key finds the row; what changed follows. Without a primary key all columns find it.
+    /// The primary key, or a unique key without NULLs in its place, finds the row; what changed follows. Without such a key all columns find it.
     Minimal,
     /// All columns but the TEXT and BLOB ones that neither changed nor belong to the primary key.
     NoBlob,
 }
 
 impl RowImage {
-    /// The columns of an INSERT's image: all.
+    /// The columns of an INSERT's image: all, which says as much as what MySQL writes there, those that the statement names.
     pub fn inserted(self, table: &TableMap) -> Bitmap {
         Bitmap::all(table.column_count())
     }

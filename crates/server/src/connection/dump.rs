@@ -6,6 +6,8 @@
 //!
 //! A replica that takes part in semi-synchronous replication gets two bytes before each event, of which the second says whether it is to acknowledge it,
 //! and sends acknowledgements on the same connection: how far it has got.
+//!
+//! A replica that has come back ends its older stream, which may not know yet that nobody reads it.
 
 use std::io;
 use std::sync::Arc;
@@ -16,9 +18,10 @@ use highkey_binlog::control::{heartbeat, rotate};
 use highkey_binlog::event::{header_flags, seal_with_log_pos};
 use highkey_binlog::{EventType, FileReader, GtidSet, Header, Stamp, Uuid};
 use highkey_protocol::DumpRequest;
-use highkey_sql::Session;
+use highkey_sql::{Interruption, ProcessEntry, Session};
 use highkey_table::{Binlog, BinlogBytes, FileInUse};
 use highkey_types::{MySqlError, Value, errors};
+use parking_lot::Mutex;
 
 use super::Wire;
 use super::wire::FLUSH_BYTES;
@@ -64,6 +67,55 @@ impl Wishes {
             None => false,
         };
         Wishes { checksum, heartbeat, semi_sync }
+    }
+}
+
+/// Who follows, as it says.
+#[derive(Debug)]
+struct Follower {
+    /// `server_uuid`; empty for programs.
+    uuid: String,
+    server_id: u32,
+}
+
+impl Follower {
+    fn of(session: &Session, request: &DumpRequest<'_>) -> Follower {
+        let uuid = ["replica_uuid", "slave_uuid"].iter().find_map(|name| session.user_variable(name));
+        Follower { uuid: uuid.and_then(|value| value.as_str().map(str::to_ascii_lowercase)).unwrap_or_default(), server_id: request.server_id }
+    }
+
+    /// As in MySQL: the same server by its UUID, or by its id if the one that comes has none.
+    fn gives_way_to(&self, other: &Follower) -> bool {
+        if other.uuid.is_empty() { other.server_id != 0 && self.server_id == other.server_id } else { self.uuid == other.uuid }
+    }
+}
+
+/// The streams that are running.
+#[derive(Default)]
+pub struct Dumps(Mutex<Vec<(Follower, Arc<ProcessEntry>)>>);
+
+impl Dumps {
+    /// A stream begins, and those end that the same replica has left.
+    fn begin(&self, follower: Follower, process: &Arc<ProcessEntry>) -> RunningDump<'_> {
+        let mut running = self.0.lock();
+        for (_, older) in running.iter().filter(|(known, _)| known.gives_way_to(&follower)) {
+            tracing::info!("connection {}: its replica has come back as connection {}", older.id(), process.id());
+            older.interrupt(Interruption::Connection);
+        }
+        running.push((follower, process.clone()));
+        RunningDump { dumps: self, connection: process.id() }
+    }
+}
+
+/// A stream, as long as it lives.
+struct RunningDump<'d> {
+    dumps: &'d Dumps,
+    connection: u64,
+}
+
+impl Drop for RunningDump<'_> {
+    fn drop(&mut self) {
+        self.dumps.0.lock().retain(|(_, process)| process.id() != self.connection);
     }
 }
 
@@ -129,6 +181,8 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &mut Session, requ
         Ok(known) => known,
         Err(_) => return Ok(Err(errors::malformed_packet())),
     };
+    let process = session.process().clone();
+    let _running = server.dumps.begin(Follower::of(session, request), &process);
     let _watch = binlog.watch();
     let server_id = server.instance.global_u64("server_id") as u32;
     let generation = binlog.generation();
@@ -139,7 +193,6 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &mut Session, requ
     }
     let acknowledging = wishes.semi_sync.then(|| Acknowledging::new(&binlog, session.client().connection_id));
     let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging, _in_use: None };
-    let process = session.process().clone();
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
         biased;

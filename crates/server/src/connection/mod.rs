@@ -20,6 +20,7 @@ use highkey_types::{MySqlError, errors};
 use tracing::{debug, error, info};
 
 pub use authenticate::DigestCache;
+pub use dump::Dumps;
 pub use watch::watch_clients;
 pub use wire::{Stream, Wire, iana_name};
 

@@ -26,7 +26,8 @@ const WORK_EVENTS: usize = 256;
 pub async fn run(channel: Arc<Channel>, items: mpsc::Receiver<Item>, mut stop: watch::Receiver<bool>) {
     let order = Arc::new(Order::new());
     let workers = channel.instance().global_u64("slave_parallel_workers").clamp(1, 1024) as usize;
-    let workers: Vec<Hand> = (0..workers).map(|number| Hand::new(Worker::new(number, channel.clone(), order.clone()))).collect();
+    let workers: Vec<Hand> = (0..workers).map(|number| Hand::new(Worker::new(number, channel.clone(), order.clone()), order.clone())).collect();
+    let _end = EndOfAll(order.clone());
     channel.applier_started(workers.iter().map(|worker| worker.process.id()));
     let mut coordinator = Coordinator::new(channel.clone(), order.clone(), workers);
     tokio::select! {
@@ -49,6 +50,15 @@ pub async fn run(channel: Arc<Channel>, items: mpsc::Receiver<Item>, mut stop: w
     }
 }
 
+/// Where it ends, by a panic too, nothing commits any more: nobody waits for it in vain.
+struct EndOfAll(Arc<Order>);
+
+impl Drop for EndOfAll {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// A worker as the coordinator holds it.
 struct Hand {
     process: Arc<ProcessEntry>,
@@ -59,9 +69,14 @@ struct Hand {
 }
 
 impl Hand {
-    fn new(worker: Worker) -> Hand {
+    fn new(worker: Worker, order: Arc<Order>) -> Hand {
         let (work, given) = mpsc::channel(WORK_EVENTS);
-        Hand { process: worker.process(), work, task: tokio::spawn(worker.run(given)), free_at: 0 }
+        let (process, end) = (worker.process(), EndOfAll(order));
+        let task = tokio::spawn(async move {
+            let _end = end;
+            worker.run(given).await;
+        });
+        Hand { process, work, task, free_at: 0 }
     }
 }
 
@@ -184,7 +199,7 @@ impl Coordinator {
             Part::Start => transaction_start(event)?,
             _ => TransactionStart::default(),
         };
-        let TransactionStart { gtid, clock, committed_micros, .. } = began;
+        let TransactionStart { gtid, clock, committed_micros, server_version, .. } = began;
         if self.until.reached(&self.whole, gtid.as_ref(), || self.channel.executed()) {
             return Ok(false);
         }
@@ -199,7 +214,7 @@ impl Coordinator {
         let file = self.position.file.as_str().into();
         let shown = began.shown(now_micros());
         self.channel.note_processing(shown.clone());
-        let start = Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, shown, file, ignored, first: ticket == 0 };
+        let start = Start { ticket, gtid, server_id: event.server_id, committed_micros, server_version, timestamp: event.timestamp, shown, file, ignored, first: ticket == 0 };
         self.give(worker, Work::Start(start)).await;
         self.current = Some((gtid, worker));
         self.next += 1;
@@ -227,7 +242,7 @@ impl Coordinator {
         self.give(worker, Work::Event { event, part, end, room }).await;
     }
 
-    /// A worker that takes nothing any more has failed, which ends all.
+    /// A worker that takes nothing any more has failed, which ends all (`Order::over`).
     async fn give(&self, worker: usize, work: Work) {
         let _ = self.workers[worker].work.send(work).await;
     }
@@ -474,6 +489,62 @@ mod tests {
             assert_eq!(fixture.rows("list"), (left_out + 1..=4).map(|n| (n, n - 1)).collect::<Vec<_>>(), "{skip}");
             assert_eq!((fixture.recorded().number, fixture.instance.global_u64("sql_slave_skip_counter")), (4, 0));
         }
+    }
+
+    fn anonymous(number: u64) -> Event {
+        event(kind::ANONYMOUS_GTID, number, [&[1][..], &[0; 16], &[0; 8], &[2], &(number - 1).to_le_bytes(), &number.to_le_bytes()].concat())
+    }
+
+    /// A statement in `d` that is a transaction.
+    fn definition(number: u64, sql: &str) -> Vec<Event> {
+        vec![anonymous(number), event(kind::QUERY, number, [&[0; 8][..], &[1, 0, 0, 0, 0, b'd', 0], sql.as_bytes()].concat())]
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_is_an_error_and_ends_the_applier() {
+        let fixture = fixture("3").await;
+        let (queue, items) = Queue::new();
+        fixture.channel.offer_queue(queue.clone(), Until::Never);
+        let (_stop, stopped) = watch::channel(false);
+        let running = tokio::spawn(run(fixture.channel.clone(), items, stopped));
+        let mut grouping = crate::replica::event::Grouping::default();
+        let mut transactions: Vec<_> = (1..=9).map(|number| transaction(number, number - 1)).collect();
+        transactions[4].insert(4, event(crate::replica::worker::PANIC, 5, Vec::new()));
+        for event in transactions.iter().flatten() {
+            let part = if event.kind == crate::replica::worker::PANIC { Part::Inside } else { grouping.part(event).unwrap() };
+            if queue.push(event.clone(), part).await.is_err() {
+                break;
+            }
+        }
+        // It ends without being asked to.
+        tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
+        assert_eq!(fixture.failure(), (1815, "Internal error: as a test wants".into()));
+        assert_eq!((fixture.rows("counter"), fixture.rows("list").len(), fixture.recorded().number), (vec![(1, 4)], 4, 4));
+        // Nothing of it holds a lock.
+        let rest: Vec<_> = (5..=9).map(|number| transaction(number, number - 1)).collect();
+        fixture.apply(&rest, Until::Never).await;
+        assert_eq!((fixture.failure().0, fixture.rows("counter")), (0, vec![(1, 9)]));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn triggers_go_with_their_tables() {
+        let Fixture { _directory, instance, .. } = fixture("2").await;
+        let mut settings = Settings::default();
+        settings.filters.set("REPLICATE_IGNORE_TABLE", &["d.gone".into()], 0);
+        let channel = Channel::new(instance.clone(), settings, Position::start());
+        let fixture = Fixture { _directory, instance, channel };
+        let statements = [
+            "CREATE TABLE gone (id INT)",
+            "CREATE DEFINER=`root`@`localhost` TRIGGER a BEFORE INSERT ON gone FOR EACH ROW SET @a = 1",
+            "CREATE DEFINER=`root`@`localhost` TRIGGER b BEFORE INSERT ON list FOR EACH ROW SET @a = 1",
+            "DROP TRIGGER a",
+            "DROP TABLE gone",
+        ];
+        let transactions: Vec<_> = (1..).zip(statements).map(|(number, sql)| definition(number, sql)).collect();
+        fixture.apply(&transactions, Until::Never).await;
+        assert_eq!((fixture.failure(), fixture.recorded().number), ((0, String::new()), 5));
+        let catalog = fixture.instance.database().catalog();
+        assert!(catalog.trigger("d", "a").is_none() && catalog.trigger("d", "b").is_some() && catalog.find_table("d", "gone").is_none());
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -108,9 +108,12 @@ impl Channel {
         flushed.unwrap_or_else(|e| Err(e.to_string())).map_err(|e| MySqlError::with_message(1815, format!("Internal error: {e}")))
     }
 
-    /// What has been executed here, by whomever, as our own binary log tells; `None`: it does not tell of what is applied.
+    /// What has been executed here, by whomever, as our own binary log tells, up to this moment; `None`: it does not tell of what is applied.
     pub fn executed(&self) -> Option<Gtids> {
         let binlog = self.instance.database().binlog().filter(|_| self.instance.globals().bool("log_slave_updates"))?;
+        if let Err(e) = binlog.catch_up() {
+            tracing::warn!("the binary log cannot be brought up to date: {}", e.message);
+        }
         Some(binlog.executed().into())
     }
 

@@ -18,6 +18,8 @@ pub struct TransactionStart {
     pub committed_micros: Option<u64>,
     /// When the source did.
     pub source_micros: Option<u64>,
+    /// The version of the server that ran it first, as a number; MySQL says so since 8.0.14.
+    pub server_version: Option<u32>,
 }
 
 impl TransactionStart {
@@ -45,7 +47,7 @@ pub fn transaction_start(event: &Event) -> Result<TransactionStart, String> {
             0 => Clock::Unknown,
             _ => Clock::Group { domain, commit: body.number(8)? },
         };
-        return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: event.server_id, sequence }), begins: flags & STANDALONE == 0, clock, committed_micros: None, source_micros: None });
+        return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: event.server_id, sequence }), begins: flags & STANDALONE == 0, clock, ..TransactionStart::default() });
     }
     body.number(1)?;
     let source = body.bytes(16)?.try_into().expect("16 bytes were taken");
@@ -64,7 +66,14 @@ pub fn transaction_start(event: &Event) -> Result<TransactionStart, String> {
         (Clock::Logical { .. }, Ok(time)) => (Some(time), Some(time)),
         _ => (None, None),
     };
-    Ok(TransactionStart { gtid, begins: false, clock, committed_micros, source_micros })
+    // Behind the length of the transaction the version here, and where it differs there.
+    const HAS_ORIGINAL_VERSION: u64 = 1 << 31;
+    let server_version = match committed_micros.is_some().then(|| body.length().and_then(|_| body.number(4))) {
+        Some(Ok(version)) if version & HAS_ORIGINAL_VERSION != 0 => Some(body.number(4)? as u32),
+        Some(Ok(version)) => Some(version as u32),
+        _ => None,
+    };
+    Ok(TransactionStart { gtid, begins: false, clock, committed_micros, source_micros, server_version })
 }
 
 /// What an event is within the transactions of the log.
@@ -196,6 +205,10 @@ mod tests {
         let own = relayed.replace("80 02", "00 02");
         let shown = transaction_start(&event(kind::ANONYMOUS_GTID, &own)).unwrap().shown(9);
         assert_eq!((shown.original_commit_micros, shown.immediate_commit_micros), (1, 1));
+        // Then the transaction's length, and in the same way the versions.
+        let version = |body: &str| transaction_start(&event(kind::ANONYMOUS_GTID, body)).unwrap().server_version;
+        let own = own.strip_suffix(" 02000000000000").unwrap();
+        assert_eq!((version(own), version(&format!("{own} fc3412 44380100")), version(&format!("{own} 50 44380180 3f420f00"))), (None, Some(79_940), Some(999_999)));
     }
 
     #[test]

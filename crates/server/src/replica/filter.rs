@@ -123,24 +123,34 @@ impl Filters {
     /// Whether changes of a table are applied, as far as the rules of tables say: DO, IGNORE, WILD_DO, WILD_IGNORE; what no rule names is applied unless
     /// there is a rule that says what is.
     pub fn admits_table(&self, schema: &str, table: &str) -> bool {
-        let name = format!("{schema}.{table}");
-        if self.do_table.contains(&name) {
-            return true;
+        self.admits_tables([(schema, table)])
+    }
+
+    /// Whether a statement about these tables is applied. As in MySQL the first that a rule names decides.
+    pub fn admits_tables<'t>(&self, tables: impl IntoIterator<Item = (&'t str, &'t str)>) -> bool {
+        let ruled = tables.into_iter().find_map(|(schema, table)| self.rule(&format!("{schema}.{table}")));
+        ruled.unwrap_or(self.do_table.is_empty() && self.wild_do_table.is_empty())
+    }
+
+    /// What the first rule says that names a table.
+    fn rule(&self, name: &str) -> Option<bool> {
+        let is = |rules: &[String]| rules.iter().any(|rule| rule == name);
+        let is_like = |rules: &[String]| rules.iter().any(|pattern| like(name.as_bytes(), pattern.as_bytes()));
+        if is(&self.do_table) {
+            Some(true)
+        } else if is(&self.ignore_table) {
+            Some(false)
+        } else if is_like(&self.wild_do_table) {
+            Some(true)
+        } else if is_like(&self.wild_ignore_table) {
+            Some(false)
+        } else {
+            None
         }
-        if self.ignore_table.contains(&name) {
-            return false;
-        }
-        if self.wild_do_table.iter().any(|pattern| like(name.as_bytes(), pattern.as_bytes())) {
-            return true;
-        }
-        if self.wild_ignore_table.iter().any(|pattern| like(name.as_bytes(), pattern.as_bytes())) {
-            return false;
-        }
-        self.do_table.is_empty() && self.wild_do_table.is_empty()
     }
 }
 
-/// LIKE over bytes.
+/// LIKE over bytes: what MySQL 8.0.12 compares with where names of tables have case (`lower_case_table_names=0`), so that `_` is a byte.
 fn like(text: &[u8], pattern: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -212,5 +222,13 @@ mod tests {
         }
         let not = filters(&[("REPLICATE_WILD_IGNORE_TABLE", &["c.t__"])]);
         assert!(not.admits_table("c", "t1") && !not.admits_table("c", "t12") && not.admits_table("d", "t12"));
+        // As MySQL 8.0.12 has it.
+        let bytes = filters(&[("REPLICATE_WILD_IGNORE_TABLE", &["k.wü%", "k.q__z"]), ("REPLICATE_IGNORE_TABLE", &["k.ign"])]);
+        for (table, admitted) in [("WÜ1", true), ("wü3", false), ("wu2", true), ("qéüz", true), ("qabz", false), ("IGN", true), ("ign", false)] {
+            assert_eq!(bytes.admits_table("k", table), admitted, "{table}");
+        }
+        // Of several tables the first that is named by a rule decides.
+        assert!(!bytes.admits_tables([("k", "ign"), ("k", "other")]) && !bytes.admits_tables([("k", "other"), ("k", "ign")]));
+        assert!(!all.admits_tables([("d", "t"), ("a", "u"), ("a", "t")]) && all.admits_tables([("d", "t"), ("a", "t"), ("a", "u")]));
     }
 }

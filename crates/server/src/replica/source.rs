@@ -12,7 +12,7 @@ use mysql_common::packets::binlog_request::BinlogRequest;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, ComRegisterSlave, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::login::Login;
@@ -107,7 +107,10 @@ pub struct Source {
 
 impl Source {
     pub async fn connect(settings: &Settings) -> Result<Source> {
-        let stream = TcpStream::connect((settings.host.as_str(), settings.port)).await?;
+        let stream = match settings.bind.as_str() {
+            "" => TcpStream::connect((settings.host.as_str(), settings.port)).await?,
+            bind => connect_from(bind, &settings.host, settings.port).await?,
+        };
         stream.set_nodelay(true)?;
         let mut source = Source { stream: Box::new(stream), reader: PacketReader::new(MAX_PACKET), writer: PacketWriter::default() };
         let packet = source.receive().await?;
@@ -224,6 +227,22 @@ impl Source {
         let decoder = EventStreamReader::new(BinlogVersion::Version4);
         Ok((Events { stream: read, reader: self.reader, decoder, compressed: None, semi_sync }, Acknowledgements { stream: write, writer: self.writer }))
     }
+}
+
+/// Connects from an address of this machine, by name or number (SOURCE_BIND).
+async fn connect_from(bind: &str, host: &str, port: u16) -> Result<TcpStream> {
+    let ours: Vec<_> = lookup_host((bind, 0)).await.map_err(|e| lost(format!("SOURCE_BIND = '{bind}': {e}")))?.collect();
+    let mut why = lost(format!("SOURCE_BIND = '{bind}' is no address from which '{host}' can be reached"));
+    for theirs in lookup_host((host, port)).await? {
+        let Some(own) = ours.iter().find(|own| own.is_ipv4() == theirs.is_ipv4()) else { continue };
+        let socket = if theirs.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.bind(*own).map_err(|e| lost(format!("SOURCE_BIND = '{bind}': {e}")))?;
+        match socket.connect(theirs).await {
+            Ok(stream) => return Ok(stream),
+            Err(e) => why = e.into(),
+        }
+    }
+    Err(why)
 }
 
 async fn write(stream: &mut (impl AsyncWriteExt + Unpin), writer: &mut PacketWriter) -> Result<()> {
@@ -361,6 +380,18 @@ mod tests {
         let mut packet = Vec::new();
         acknowledgement("b.000002", 0x0102, &mut packet);
         assert_eq!(packet, b"\xEF\x02\x01\0\0\0\0\0\0b.000002");
+    }
+
+    #[tokio::test]
+    async fn a_connection_comes_from_where_it_is_bound() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let _stream = connect_from("127.0.0.3", "127.0.0.1", port).await.unwrap();
+        assert_eq!(listener.accept().await.unwrap().1.ip().to_string(), "127.0.0.3");
+        // No address of ours, and one of another family.
+        for bind in ["192.0.2.1", "::1"] {
+            assert!(matches!(connect_from(bind, "127.0.0.1", port).await, Err(SourceError::Lost(message)) if message.contains("SOURCE_BIND")), "{bind}");
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! A worker: applies one transaction after the other, each with the position after it, and commits when its turn has come.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use highkey_binlog::{Uuid, Xid, xa};
 use highkey_sql::replica::{Applier, BranchStatement, DUMMY_TABLE, Event, ReplicaTransaction, RowsChange, RowsKind, SourceTransaction, StatementContext, TableMaps, event_kind as kind};
 use highkey_types::MySqlError;
@@ -21,6 +24,10 @@ const RETRY_BYTES: usize = 32 << 20;
 
 /// How long a transaction that has others before it waits for a lock: one of those may hold it, and may be waiting for a lock of this one.
 const LOCK_WAIT_AHEAD: Duration = Duration::from_millis(200);
+
+/// An event that a worker cannot bear.
+#[cfg(test)]
+pub const PANIC: u8 = 255;
 
 /// What a worker is given.
 pub enum Work {
@@ -45,6 +52,8 @@ pub struct Start {
     pub server_id: u32,
     /// When that one committed it, in microseconds since 1970.
     pub committed_micros: Option<u64>,
+    /// The version of that one.
+    pub server_version: Option<u32>,
     /// When the source ran it, seconds since 1970.
     pub timestamp: u32,
     /// As it is shown.
@@ -121,7 +130,9 @@ impl Worker {
     /// Works until there is nothing more to come, or until something fails, which ends all workers. What a transaction has done by then is undone.
     pub async fn run(mut self, mut work: mpsc::Receiver<Work>) {
         while let Some(next) = work.recv().await {
-            match self.take(next).await {
+            // A panic ends the transaction, and the applier, as an error does.
+            let taken = AssertUnwindSafe(self.take(next)).catch_unwind().await.unwrap_or_else(|cause| Err(panicked(&*cause)));
+            match taken {
                 Ok(()) => {}
                 Err(Problem::Over) => break,
                 // Interrupted.
@@ -194,7 +205,7 @@ impl Worker {
             Some(Gtid::MySql { source, number }) => Some((Uuid(source), number)),
             _ => None,
         };
-        let told = SourceTransaction { server_id: start.server_id, gtid, committed_micros: start.committed_micros };
+        let told = SourceTransaction { server_id: start.server_id, gtid, committed_micros: start.committed_micros, server_version: start.server_version };
         // Other replicas of ours have an ignored one from elsewhere.
         self.applier.announce((!start.ignored).then_some(told))
     }
@@ -419,6 +430,8 @@ impl Worker {
             }
             kind::WRITE_ROWS..=kind::DELETE_ROWS | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1 => self.rows(event).await,
             kind::PARTIAL_UPDATE_ROWS => Err(unsupported("parts of JSON documents (binlog_row_value_options = PARTIAL_JSON on the source)")),
+            #[cfg(test)]
+            PANIC => panic!("as a test wants"),
             kind::RAND | kind::USER_VAR => Err(unsupported("statements that use user variables or RAND() (binlog_format on the source must be ROW)")),
             kind if kind::MARIADB_COMPRESSED.contains(&kind) => Err(unsupported("compressed events (log_bin_compress on the source)")),
             _ => Err(unsupported("LOAD DATA as a statement (binlog_format on the source must be ROW)")),
@@ -437,7 +450,8 @@ impl Worker {
         }
         if self.filters.names_tables() {
             let tables = self.applier.tables_of(&context, query.sql).map_err(plain)?;
-            if !tables.is_empty() && !tables.iter().any(|(schema, table)| self.filters.admits_table(schema, table)) {
+            let names = tables.iter().map(|(schema, table)| (schema.as_str(), table.as_str()));
+            if !tables.is_empty() && !self.filters.admits_tables(names) {
                 return Ok(false);
             }
         }
@@ -446,6 +460,8 @@ impl Worker {
         match self.applier.statement(&context, query.sql, record.map(|value| (name.as_slice(), value))).await {
             Ok(()) => Ok(true),
             Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(false),
+            // Of a table that is not for us, or was not: as in MySQL a trigger that is not there is dropped without a word.
+            Err(MySqlError { code: 1360, .. }) => Ok(false),
             Err(e) if first && may_be_done(&query.shown(), e.code) => Ok(true),
             Err(e @ MySqlError { code: 1205 | 1213, .. }) => Err(plain(e)),
             Err(e) if self.applier.skips(e.code) => {
@@ -521,6 +537,11 @@ fn handler_error(code: u16, kind: RowsKind) -> &'static str {
         (1032, _) => "HA_ERR_KEY_NOT_FOUND",
         _ => "HA_ERR_GENERIC",
     }
+}
+
+fn panicked(cause: &(dyn Any + Send)) -> Problem {
+    let text = cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Problem::Failed(1815, format!("Internal error: {text}"))
 }
 
 /// A deadlock or the end of a wait for a lock is worth another attempt.

@@ -72,10 +72,10 @@ async fn names(connection: &mut Conn, query: &str) -> Result<Vec<String>> {
 /// Compares the columns and all rows; returns how many rows there are.
 async fn compare(source: &mut Conn, replica: &mut Conn, schema: &str, table: &str) -> Result<usize> {
     let columns = format!(
-        "SELECT CONCAT_WS(' ', column_name, data_type, is_nullable, IFNULL(character_set_name, '')) FROM information_schema.columns
+        "SELECT CONCAT_WS(' ', column_name, data_type, is_nullable, IFNULL(collation_name, '')) FROM information_schema.columns
          WHERE table_schema = '{schema}' AND table_name = '{table}' ORDER BY ordinal_position"
     );
-    let plain = |columns: Vec<String>| -> Vec<String> { columns.into_iter().map(|c| c.replace("utf8mb3", "utf8").replace(" longtext ", " json ").replace(" json NO utf8mb4", " json NO ").replace(" json YES utf8mb4", " json YES ")).collect() };
+    let plain = |columns: Vec<String>| -> Vec<String> { columns.into_iter().map(|c| c.replace("utf8mb3", "utf8").replace(" longtext ", " json ").replace(" json NO utf8mb4_bin", " json NO ").replace(" json YES utf8mb4_bin", " json YES ")).collect() };
     let (theirs_types, ours_types) = (names(source, &columns).await?, names(replica, &columns).await?);
     let (theirs, ours) = (plain(theirs_types.clone()), plain(ours_types.clone()));
     if theirs != ours {

@@ -56,8 +56,8 @@ pub async fn run(options: LoadOptions) -> Result<()> {
         clients.spawn(async move { client_loop(&url, until, pause, seed, |rng| rows(rng, client, large)).await });
     }
     if !options.rows_only {
-        let (url, seed) = (options.url.clone(), rng.random());
-        clients.spawn(async move { client_loop(&url, until, pause, seed, definitions).await });
+        let (url, seed, defaults) = (options.url.clone(), rng.random(), options.defaults);
+        clients.spawn(async move { client_loop(&url, until, pause, seed, |rng| if defaults && rng.random_bool(0.3) { unsaid(rng) } else { definitions(rng) }).await });
     }
     let mut statements = 0;
     while let Some(done) = clients.join_next().await {
@@ -274,6 +274,23 @@ fn json(rng: &mut StdRng) -> String {
             "'3.25'",
         ],
     )
+}
+
+/// A table whose collations and TIMESTAMP columns are what the source's variables say, and rows that tell collations apart: those that have two of them
+/// for equal leave one out.
+fn unsaid(rng: &mut StdRng) -> Vec<String> {
+    let mut statements: Vec<String> = Vec::new();
+    if rng.random_bool(0.2) {
+        statements.push("DROP TABLE IF EXISTS load_a.unsaid".into());
+    }
+    statements.push("CREATE TABLE IF NOT EXISTS load_a.unsaid (a VARCHAR(9) UNIQUE, b VARCHAR(9) CHARACTER SET utf8mb4 UNIQUE, at TIMESTAMP, later TIMESTAMP NULL) CHARSET utf8mb4".into());
+    for _ in 0..rng.random_range(1..4) {
+        let mut word = || pick(rng, &["'ß'", "'ss'", "'SS'", "'s'", "'a'", "'Ä'", "'a '", "'b'"]);
+        statements.push(format!("INSERT IGNORE INTO load_a.unsaid (a, b) VALUES ({}, {})", word(), word()));
+        statements.push(format!("UPDATE IGNORE load_a.unsaid SET a = {} WHERE b = {}", word(), word()));
+    }
+    statements.push("DELETE FROM load_a.unsaid ORDER BY a, b LIMIT 2".into());
+    statements
 }
 
 /// Definitions over a few names, so that they meet each other.

@@ -41,6 +41,9 @@ pub struct LoadOptions {
     /// No definitions
     #[arg(long)]
     rows_only: bool,
+    /// One table, too, that names no collations and does not say what its TIMESTAMP columns are: what that means is the source's
+    #[arg(long)]
+    defaults: bool,
     /// Rows of the large transactions
     #[arg(long, default_value_t = 3000)]
     large_rows: u64,

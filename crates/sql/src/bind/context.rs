@@ -46,6 +46,10 @@ macro_rules! ask_around {
             self.cx.user_var(name)
         }
 
+        fn utf8mb4_collation(&self) -> &'static highkey_types::Collation {
+            self.cx.utf8mb4_collation()
+        }
+
         fn div_precision_increment(&self) -> u8 {
             self.cx.div_precision_increment()
         }
@@ -81,6 +85,10 @@ pub trait BindContext {
     fn current_schema(&self) -> Option<Str>;
     /// `collation_connection`: the collation of literals.
     fn collation(&self) -> &'static Collation;
+    /// `default_collation_for_utf8mb4`: what that character set alone means.
+    fn utf8mb4_collation(&self) -> &'static Collation {
+        Collation::utf8mb4()
+    }
     /// sql_mode's bits that conversions look at.
     fn sql_mode(&self) -> SqlMode;
     /// ONLY_FULL_GROUP_BY.

@@ -52,11 +52,11 @@ impl Binder<'_> {
                 }
                 ast::JsonTableColumn::Ordinality { name } => (name, ColumnType::ubigint(), JsonSource::Ordinality),
                 ast::JsonTableColumn::Exists { name, ty, path, .. } => {
-                    let ty = resolve_type(ty, Collation::utf8mb4(), name)?;
+                    let ty = resolve_type(ty, Collation::utf8mb4(), self.cx.utf8mb4_collation(), name)?;
                     (name, ty.clone(), JsonSource::Exists { path: json_path(path)?, ty })
                 }
                 ast::JsonTableColumn::Path { name, ty, path, on_empty, on_error, .. } => {
-                    let ty = resolve_type(ty, Collation::utf8mb4(), name)?;
+                    let ty = resolve_type(ty, Collation::utf8mb4(), self.cx.utf8mb4_collation(), name)?;
                     let on_empty = self.json_otherwise(on_empty.as_ref(), &ty, name)?;
                     let on_error = self.json_otherwise(on_error.as_ref(), &ty, name)?;
                     (name, ty.clone(), JsonSource::Path { path: json_path(path)?, ty, on_empty, on_error })

@@ -71,7 +71,7 @@ impl Binder<'_> {
             }
             Literal::String { value, introducer } => self.string_literal(value, introducer.as_deref())?,
             Literal::Hex { value, introducer } => match introducer {
-                Some(name) => introduced(value, collation::charset_by_name(name)?)?,
+                Some(name) => self.introduced(value, collation::charset_by_name(name)?)?,
                 None => bytes_literal(value),
             },
             Literal::Bit(value) => bytes_literal(value),
@@ -109,14 +109,25 @@ impl Binder<'_> {
     fn string_literal(&self, value: &Str, introducer: Option<&str>) -> Result<Expr> {
         let collation = match introducer.map(collation::charset_by_name).transpose()? {
             // What is behind an introducer has its bytes here, or is a hexadecimal literal by now (`session::decode`).
-            Some(charset) if !charset.is_utf8() => return introduced(value.as_bytes(), charset),
-            Some(charset) => Collation::default_of(charset),
+            Some(charset) if !charset.is_utf8() => return self.introduced(value.as_bytes(), charset),
+            Some(charset) => Collation::default_among(charset, self.cx.utf8mb4_collation()),
             None => self.cx.collation(),
         };
         if collation.charset == Charset::Binary {
             return Ok(bytes_literal(value.as_bytes()));
         }
         Ok(text_literal(value.clone(), collation))
+    }
+
+    /// Bytes behind an introducer. Error 1300 shows the first that are no text of the character set.
+    fn introduced(&self, bytes: &[u8], charset: Charset) -> Result<Expr> {
+        if charset == Charset::Binary {
+            return Ok(bytes_literal(bytes));
+        }
+        let text = charset.decode(bytes).map_err(|at| {
+            MySqlError::with_message(1300, format!("Invalid {} character string: '{}'", charset.name(), invalid_bytes(bytes, at)))
+        })?;
+        Ok(text_literal(text.into(), Collation::default_among(charset, self.cx.utf8mb4_collation())))
     }
 
     /// The value of a literal that stays what it is wherever it is put, but in bytes; `None`: see [`Binder::literal`].
@@ -146,17 +157,6 @@ fn integer(n: u64) -> Value {
 fn text_literal(value: Str, collation: &'static Collation) -> Expr {
     let length = value.chars().count() as u32;
     Expr::literal(Value::Text(value), ExprType::text(length, collation, false))
-}
-
-/// Bytes behind an introducer. Error 1300 shows the first that are no text of the character set.
-fn introduced(bytes: &[u8], charset: Charset) -> Result<Expr> {
-    if charset == Charset::Binary {
-        return Ok(bytes_literal(bytes));
-    }
-    let text = charset.decode(bytes).map_err(|at| {
-        MySqlError::with_message(1300, format!("Invalid {} character string: '{}'", charset.name(), invalid_bytes(bytes, at)))
-    })?;
-    Ok(text_literal(text.into(), Collation::default_of(charset)))
 }
 
 fn bytes_literal(value: &[u8]) -> Expr {

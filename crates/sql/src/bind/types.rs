@@ -7,10 +7,10 @@ use super::{collation, errors};
 use crate::parse::ast::{CastType, DataType, DataTypeKind};
 use crate::plan::{Coercibility, Expr, ExprType};
 
-/// The column type that a written type means in a table with the default collation `default`.
-pub fn resolve_type(ty: &DataType, default: &'static Collation, column: &str) -> Result<ColumnType> {
+/// The column type that a written type means in a table with the default collation `default`. `utf8mb4`: what that character set alone means.
+pub fn resolve_type(ty: &DataType, default: &'static Collation, utf8mb4: &'static Collation, column: &str) -> Result<ColumnType> {
     use DataTypeKind as K;
-    let text = text_collation(ty, default)?;
+    let text = text_collation(ty, default, utf8mb4)?;
     let kind = match &ty.kind {
         K::TinyInt | K::Bool => TypeKind::TinyInt,
         K::SmallInt => TypeKind::SmallInt,
@@ -116,7 +116,7 @@ fn srid(ty: &DataType) -> Result<Option<u32>> {
 }
 
 /// The collation of a text column: its own, its character set's default, or the table's.
-fn text_collation(ty: &DataType, default: &'static Collation) -> Result<&'static Collation> {
+fn text_collation(ty: &DataType, default: &'static Collation, utf8mb4: &'static Collation) -> Result<&'static Collation> {
     let charset = ty.charset.as_deref().map(collation::charset_by_name).transpose()?;
     let collation = match (&ty.collation, charset) {
         (Some(name), charset) => {
@@ -128,7 +128,7 @@ fn text_collation(ty: &DataType, default: &'static Collation) -> Result<&'static
             }
             collation
         }
-        (None, Some(charset)) => Collation::default_of(charset),
+        (None, Some(charset)) => Collation::default_among(charset, utf8mb4),
         (None, None) => default,
     };
     Ok(if ty.binary { Collation::binary_of(collation.charset) } else { collation })

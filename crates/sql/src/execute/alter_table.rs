@@ -196,13 +196,13 @@ impl Session {
                 self.check_engine(options.engine.as_deref(), &draft.spec.name.clone(), false)?;
                 self.note_table_options(options);
                 table_spec::apply_options(&mut draft.spec, options)?;
-                if let Some(collation) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
+                if let Some(collation) = collation_of(options.charset.as_deref(), options.collation.as_deref(), self.state.config.utf8mb4)? {
                     draft.spec.collation = collation;
                 }
             }
             AlterAction::ConvertCharset { charset, collation } => {
                 let default = self.schema_collation(&draft.spec.schema)?;
-                let collation = collation_of(charset.as_deref(), collation.as_deref())?.unwrap_or(default);
+                let collation = collation_of(charset.as_deref(), collation.as_deref(), self.state.config.utf8mb4)?.unwrap_or(default);
                 draft.spec.collation = collation;
                 for column in &mut draft.columns {
                     if column.def.ty.is_text() || matches!(column.def.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
@@ -699,6 +699,7 @@ impl Draft {
         }
         let mut explicit_null = Vec::new();
         let mut written = Vec::new();
+        let defined: Vec<bool> = self.columns.iter().map(|entry| entry.ast.is_some()).collect();
         for entry in self.columns {
             if let Some(ast) = entry.ast {
                 if ast.nullable == Some(true) {
@@ -708,6 +709,7 @@ impl Draft {
             }
             table_spec::push_column(&mut spec.columns, entry.def)?;
         }
+        table_spec::implicit_timestamps(&mut spec.columns, &defined, cx)?;
         for index in indexes {
             if index.kind == IndexKind::Primary {
                 for part in &index.parts {

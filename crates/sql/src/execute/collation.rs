@@ -4,15 +4,15 @@ use highkey_types::{Charset, Collation, MySqlError};
 
 use crate::session::error;
 
-/// The default character set and collation that options name, `None` if they name neither.
-pub fn collation_of(charset: Option<&str>, collation: Option<&str>) -> Result<Option<&'static Collation>, MySqlError> {
+/// The default character set and collation that options name, `None` if they name neither. `utf8mb4`: what utf8mb4 alone means.
+pub fn collation_of(charset: Option<&str>, collation: Option<&str>, utf8mb4: &'static Collation) -> Result<Option<&'static Collation>, MySqlError> {
     let charset = match charset {
         Some(name) => Some(Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?),
         None => None,
     };
     match (charset, collation) {
         (None, None) => Ok(None),
-        (Some(charset), None) => Ok(Some(Collation::default_of(charset))),
+        (Some(charset), None) => Ok(Some(Collation::default_among(charset, utf8mb4))),
         (charset, Some(name)) => {
             let collation = Collation::by_name(name).ok_or_else(|| error::unknown_collation(name))?;
             match charset {

@@ -88,7 +88,7 @@ impl Session {
             // As MySQL since 8.0.21: rows would have to be checked before the table is there.
             return Err(error::not_supported("FOREIGN KEY in CREATE TABLE … SELECT").into());
         }
-        let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
+        let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref(), self.state.config.utf8mb4)?.unwrap_or(collation);
         let extra = match &query {
             Some(query) => select_columns(&query.rel, default, &self.state)?,
             None => Vec::new(),

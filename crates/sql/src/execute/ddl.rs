@@ -18,7 +18,7 @@ use crate::parse::{
     ast::{self, DatabaseOptions, ObjectName},
     print,
 };
-use crate::session::{Session, SessionState, error, error::err};
+use crate::session::{Config, Session, SessionState, error, error::err};
 use crate::show;
 use crate::variables::{SqlModes, is_engine_of_mysql, is_our_engine};
 
@@ -43,7 +43,7 @@ impl Session {
         }
         table_spec::check_length(name)?;
         let default = Collation::by_name(&self.state.variables.text("collation_server")).unwrap_or_else(Collation::utf8mb4);
-        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default);
+        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref(), self.state.config.utf8mb4)?.unwrap_or(default);
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         match database.create_schema(&cx, SchemaDef { name: name.into(), collation }).await {
@@ -59,7 +59,7 @@ impl Session {
     pub(crate) async fn alter_database(&mut self, name: Option<&str>, options: &DatabaseOptions) -> Result<Outcome, Failure> {
         let name = self.state.schema_of(name)?;
         let current = self.schema_collation(&name)?;
-        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(current);
+        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref(), self.state.config.utf8mb4)?.unwrap_or(current);
         let cx = self.ddl_context();
         self.state.instance.database().clone().alter_schema(&cx, SchemaDef { name: name.clone(), collation }).await?;
         if self.state.database.as_ref() == Some(&name) {
@@ -336,6 +336,10 @@ impl DefinitionChecks for SessionState {
 
     fn add_warning(&mut self, warning: MySqlError) {
         self.push_ignored(warning);
+    }
+
+    fn settings(&self) -> &Config {
+        &self.config
     }
 
     fn stored_text(&self, text: &ast::ExprText) -> String {

@@ -455,7 +455,7 @@ pub(super) fn check_null(target: &Target, state: &mut SessionState, column: usiz
     if !value.is_null() || def.nullable {
         return Ok(());
     }
-    if lenient && std::mem::replace(&mut told[column], true) {
+    if lenient && !target.takes_null_for_now(state, column) && std::mem::replace(&mut told[column], true) {
         *value = given_null(&def.ty);
         return Ok(());
     }

@@ -14,6 +14,23 @@ use crate::show::Answer;
 use crate::sys;
 
 impl Session {
+    /// Tells the binary log, as MySQL does, of what has been done for a table unless it was for this server alone (LOCAL).
+    pub(crate) async fn log_maintenance(&mut self, operation: Maintenance, options: &[String]) -> Result<(), MySqlError> {
+        let logged = matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair) && !options.iter().any(|option| option == "LOCAL");
+        // A server that only reads has no transactions of its own.
+        if !logged || self.state.locks.has_read_lock() || self.check_server_writable().is_err() {
+            return Ok(());
+        }
+        let cx = self.ddl_context();
+        if cx.log.is_none() {
+            return Ok(());
+        }
+        self.begin_commit().await?;
+        let told = self.state.instance.database().log_needless_drop(&cx);
+        self.end_change();
+        told
+    }
+
     pub(crate) async fn maintain(&mut self, operation: Maintenance, tables: &[ObjectName], options: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let mut rows = Vec::new();
         for name in tables {

@@ -47,7 +47,7 @@ use highkey_table::RoutineKind;
 use highkey_types::{MySqlError, errors};
 
 use crate::parse::ast::{HandlerStatement, Maintenance, ReplicaAction, SetItem, ShowWhat, Statement, StoredProgram, UserSpec, VariableScope, XaStatement};
-use crate::session::{ResultSink, Session, StatusCounter, error};
+use crate::session::{ResultSink, Session, StatusCounter, TextFacts, error};
 use crate::show;
 use crate::sys;
 
@@ -230,6 +230,7 @@ impl Session {
         if self.check_gtid(statement, commits)? {
             return Ok(Outcome::ok());
         }
+        self.text_facts = if commits { TextFacts::of(statement, self.state.database.as_ref()) } else { TextFacts::default() };
         if commits {
             let temporary = self.defines_temporary(statement);
             if is_definition(statement) && !temporary && !looks_first(statement) {
@@ -365,7 +366,11 @@ impl Session {
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
             Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
-            Statement::Maintain { operation, tables, options } => self.maintain(*operation, tables, options, sink).await,
+            Statement::Maintain { operation, tables, options } => {
+                let outcome = self.maintain(*operation, tables, options, sink).await?;
+                self.log_maintenance(*operation, options).await?;
+                Ok(outcome)
+            }
             Statement::Shutdown => {
                 self.state.instance.request_shutdown();
                 Ok(Outcome::ok())

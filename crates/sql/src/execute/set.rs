@@ -135,6 +135,21 @@ impl Session {
         {
             return Err(error::wrong_value_for_var(definition.name, wanted).into());
         }
+        if definition.name == "default_collation_for_utf8mb4" {
+            self.state.push_warning(error::warning(1681, "Updating 'default_collation_for_utf8mb4' is deprecated. It will be made read-only in a future release."));
+        }
+        if definition.name == "gtid_purged"
+            && let Err(unkept) = self.state.binlog().map(drop)
+        {
+            // Nothing would keep it. With gtid_mode=OFF nobody asks for it either: what restores another server's dump goes on.
+            if self.state.instance.global_text("gtid_mode") != "OFF" {
+                return Err(unkept.into());
+            }
+            self.state.push_warning(error::warning(unkept.code, unkept.message));
+        }
+        if definition.name == "explicit_defaults_for_timestamp" {
+            self.check_explicit_defaults(id, global, value.as_ref())?;
+        }
         if definition.name == "sql_slave_skip_counter" && self.state.instance.global_text("gtid_mode") == "ON" {
             return Err(error::err(1858, SKIP_WITH_GTIDS).into());
         }
@@ -149,6 +164,24 @@ impl Session {
             return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction").into());
         }
         Ok(Some(Change::System { id, global, value }))
+    }
+
+    /// SET explicit_defaults_for_timestamp, which must not change within a transaction. Errors 1765, 1766.
+    fn check_explicit_defaults(&mut self, id: VarId, global: bool, value: Option<&VarValue>) -> Result<(), MySqlError> {
+        if value == Some(&VarValue::Bool(false)) {
+            self.state.push_warning(error::warning(1287, "'explicit_defaults_for_timestamp' is deprecated and will be removed in a future release."));
+        }
+        // What programs print of a log sets it anywhere to what it is.
+        if global || value == Some(self.state.variables.get(id)) {
+            return Ok(());
+        }
+        if self.in_explicit_transaction() {
+            return Err(highkey_types::errors::variable_not_settable_in_transaction("explicit_defaults_for_timestamp"));
+        }
+        if self.routines.is_nested() {
+            return Err(highkey_types::errors::variable_not_settable_in_sf_or_trigger("explicit_defaults_for_timestamp"));
+        }
+        Ok(())
     }
 
     fn default_of(&self, id: VarId, global: bool) -> VarValue {
@@ -305,7 +338,7 @@ impl Session {
     fn names_collation(&self, charset: Option<&str>, collation: Option<&str>) -> Result<&'static Collation, MySqlError> {
         Ok(match (charset, collation) {
             (None, _) => Collation::by_name(&self.state.instance.globals().text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
-            (Some(charset), None) => Collation::default_of(client_charset(charset)?),
+            (Some(charset), None) => Collation::default_among(client_charset(charset)?, self.state.config.utf8mb4),
             (Some(charset), Some(name)) => {
                 let charset_found = client_charset(charset)?;
                 let collation = Collation::by_name(name).ok_or_else(|| error::unknown_collation(name))?;

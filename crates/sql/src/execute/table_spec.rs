@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use highkey_table::{CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexKind, IndexPart, IndexSpec, ReferenceAction, TableSpec, WordRules};
-use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, errors};
+use highkey_types::{Collation, ColumnType, DateTime, MySqlError, Str, TypeKind, Value, errors};
 
 use super::collation::collation_of;
 use crate::bind;
 use crate::parse::ast;
+use crate::session::Config;
 use crate::session::error::{self, err};
+use crate::variables::SqlModes;
 
 /// What checking a definition needs of the session: evaluating literals, checking expressions.
 pub trait DefinitionChecks {
@@ -25,6 +27,8 @@ pub trait DefinitionChecks {
     fn word_rules(&mut self, ngram: bool) -> Result<Arc<WordRules>, MySqlError>;
     /// The client is warned of this.
     fn add_warning(&mut self, warning: MySqlError);
+    /// The session's variables.
+    fn settings(&self) -> &Config;
 }
 
 /// Where a stored expression stands.
@@ -67,11 +71,13 @@ pub struct ResolvedColumn {
 /// Resolves one column. `default` is the table's collation.
 pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn DefinitionChecks) -> Result<ResolvedColumn, MySqlError> {
     check_column_name(&ast.name)?;
-    let ty = bind::resolve_type(&ast.ty, default, &ast.name)?;
+    let ty = bind::resolve_type(&ast.ty, default, cx.settings().utf8mb4, &ast.name)?;
     let serial = ast.ty.kind == ast::DataTypeKind::Serial;
     let mut def = ColumnDef::new(&ast.name, ty);
     def.auto_increment = ast.auto_increment || serial;
-    def.nullable = ast.nullable.unwrap_or(true) && !ast.primary && !def.auto_increment;
+    // Such a TIMESTAMP takes NULL only if that is written.
+    let implicit = matches!(def.ty.kind, TypeKind::Timestamp(_)) && !cx.settings().explicit_timestamps;
+    def.nullable = ast.nullable.unwrap_or(!implicit) && !ast.primary && !def.auto_increment;
     if ast.primary && ast.nullable == Some(true) {
         return Err(error::primary_cant_have_null());
     }
@@ -108,6 +114,34 @@ pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn De
         None
     };
     Ok(ResolvedColumn { def, key, checks: ast.checks.clone() })
+}
+
+/// What TIMESTAMP columns without NULL and DEFAULT have while `explicit_defaults_for_timestamp` is off: the first of the table follows the clock, the
+/// others start as zero. `defined`: those of `columns` that the statement defines. Error 1067 where zero is no date.
+pub fn implicit_timestamps(columns: &mut [ColumnDef], defined: &[bool], cx: &dyn DefinitionChecks) -> Result<(), MySqlError> {
+    if cx.settings().explicit_timestamps {
+        return Ok(());
+    }
+    let mut is_first = true;
+    for (column, defined) in columns.iter_mut().zip(defined) {
+        let TypeKind::Timestamp(fsp) = column.ty.kind else { continue };
+        let first = std::mem::take(&mut is_first);
+        if column.nullable || column.generated.is_some() || !matches!(column.default, Default::None) {
+            continue;
+        }
+        if first && !column.on_update_now {
+            column.on_update_now = true;
+            // As in MySQL one that has been there stays without a default.
+            if *defined {
+                column.default = Default::CurrentTimestamp(fsp);
+            }
+        } else if cx.settings().modes.has(SqlModes::NO_ZERO_DATE) {
+            return Err(error::invalid_default(&column.name));
+        } else if *defined {
+            column.default = Default::Literal(Value::DateTime(DateTime::default()));
+        }
+    }
+    Ok(())
 }
 
 /// DEFAULT of a column whose type and nullability are known.
@@ -284,7 +318,7 @@ pub fn table(
 ) -> Result<TableSpec, MySqlError> {
     check_table_name(&ast.name.name)?;
     let options = &ast.options;
-    let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default_collation);
+    let collation = collation_of(options.charset.as_deref(), options.collation.as_deref(), cx.settings().utf8mb4)?.unwrap_or(default_collation);
     let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
     spec.collation = collation;
     apply_options(&mut spec, options)?;
@@ -308,6 +342,8 @@ pub fn table(
             None => spec.columns.push(column),
         }
     }
+    let defined = vec![true; spec.columns.len()];
+    implicit_timestamps(&mut spec.columns, &defined, cx)?;
     let before = keys.len();
     keys.extend(ast.indexes.iter().cloned());
     for key in ast.foreign_keys.iter().rev() {

@@ -188,7 +188,13 @@ impl RowRules {
         Ok(())
     }
 
-    /// NULL in a NOT NULL column: error 1048, or the implicit default where MySQL is lenient.
+    /// NULL means the present time in this column, which takes no NULL: a TIMESTAMP while `explicit_defaults_for_timestamp` is off.
+    pub fn takes_null_for_now(&self, state: &SessionState, column: usize) -> bool {
+        let def = &self.columns()[column];
+        matches!(def.ty.kind, TypeKind::Timestamp(_)) && !def.nullable && !state.config.explicit_timestamps
+    }
+
+    /// NULL in a NOT NULL column: the present time in some (`takes_null_for_now`), else error 1048, or the implicit default where MySQL is lenient.
     pub fn check_null(&self, state: &mut SessionState, column: usize, value: &mut Value, lenient: bool) -> Result<(), MySqlError> {
         let def = &self.columns()[column];
         if !value.is_null() || def.nullable {
@@ -196,6 +202,12 @@ impl RowRules {
         }
         if def.ty.is_geometry() {
             return Err(highkey_types::errors::bad_null_error_not_ignored(&def.name));
+        }
+        if let TypeKind::Timestamp(fsp) = def.ty.kind
+            && self.takes_null_for_now(state, column)
+        {
+            *value = self.now(state, column, fsp, true, 1)?;
+            return Ok(());
         }
         let error = err(1048, format!("Column '{}' cannot be null", def.name));
         if !lenient {

@@ -360,12 +360,12 @@ impl Parser<'_> {
             "REPAIR" => Maintenance::Repair,
             _ => Maintenance::Checksum,
         };
-        self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        let local = self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]).is_some();
         if self.any_kw(&["TABLE", "TABLES"]).is_none() {
             return self.fail();
         }
         let tables = self.list(Self::object_name)?;
-        let mut options = Vec::new();
+        let mut options: Vec<String> = local.then(|| "LOCAL".to_string()).into_iter().collect();
         if operation == Maintenance::Analyze
             && let Some(verb) = self.any_kw(&["UPDATE", "DROP"])
         {

@@ -100,7 +100,8 @@ enum Plan {
 pub(crate) struct Settings {
     database: Option<Str>,
     modes: u64,
-    collation: u16,
+    /// `collation_connection`, and what the character set utf8mb4 alone means.
+    collations: (u16, u16),
     isolation_locks: bool,
     select_limit: Option<u64>,
     division: u8,
@@ -119,7 +120,7 @@ impl Settings {
         Settings {
             database: session.state.database.clone(),
             modes: config.modes.0,
-            collation: config.collation_connection.id,
+            collations: (config.collation_connection.id, config.utf8mb4.id),
             isolation_locks: session.reads_lock(),
             // As `Session::adjust` takes it.
             select_limit: config.select_limit.filter(|_| !session.in_routine()),

@@ -15,7 +15,7 @@ use super::tolerance::{SkippedErrors, Tolerance};
 use crate::execute::DiscardingSink;
 use crate::parse::{
     self,
-    ast::{ObjectName, Statement, XaStart, XaStatement},
+    ast::{ObjectName, Statement, StoredProgram, XaStart, XaStatement},
 };
 use crate::session::{decode, ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
 use crate::variables::{self, SqlModes, VarValue};
@@ -40,7 +40,14 @@ pub struct StatementContext {
     pub last_insert_id: Option<u64>,
     /// `foreign_key_checks` was off.
     pub no_foreign_key_checks: bool,
+    /// The id of `default_collation_for_utf8mb4`; None for sources that have no such variable: MySQL 5.7 and MariaDB.
+    pub utf8mb4_collation: Option<u16>,
+    /// `explicit_defaults_for_timestamp`; None where the source does not say, because the statement has no TIMESTAMP or it has no such variable.
+    pub explicit_defaults_for_timestamp: Option<bool>,
 }
+
+/// utf8mb4_general_ci: what utf8mb4 alone means on sources that say nothing of it.
+const UTF8MB4_GENERAL_CI: u16 = 45;
 
 /// A source's transaction, as far as our own binary log tells of it.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +58,8 @@ pub struct SourceTransaction {
     pub gtid: Option<(Uuid, u64)>,
     /// When it was committed there, in microseconds since 1970; `None`: the source does not say.
     pub committed_micros: Option<u64>,
+    /// The version of that server as a number, 80036; `None`: the source does not say.
+    pub server_version: Option<u32>,
 }
 
 /// Applies transactions one after the other. One exists per thread of the replica; it shows in the process list as `system user`.
@@ -63,6 +72,8 @@ pub struct Applier {
     lock_wait_limit: Option<Duration>,
     /// A statement that is a transaction, and that has not been logged with a change of its own: an account's, or one that has changed nothing.
     text: Option<Str>,
+    /// See `Binlog::has_executed_now`.
+    gtids_seen: u64,
 }
 
 impl Applier {
@@ -70,7 +81,7 @@ impl Applier {
         let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), unrestricted: true, ..ClientInfo::default() };
         let mut session = Session::new(instance, client);
         session.replica = Some(Default::default());
-        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None };
+        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None, gtids_seen: 0 };
         // Rows are found by key, or by what they hold: gaps need no locks.
         applier.set("transaction_isolation", VarValue::Text("READ-COMMITTED".into()));
         applier.set("sql_require_primary_key", VarValue::Bool(false));
@@ -107,7 +118,11 @@ impl Applier {
         }
         let binlog = state.instance.database().binlog().filter(|_| state.instance.globals().bool("log_slave_updates"));
         let executed = match (binlog, transaction.and_then(|t| t.gtid)) {
-            (Some(binlog), Some((uuid, number))) => binlog.has_executed(uuid, number),
+            // A client may just have passed over it with an empty transaction.
+            (Some(binlog), Some((uuid, number))) => binlog.has_executed_now(uuid, number, &mut self.gtids_seen).unwrap_or_else(|e| {
+                tracing::warn!("the binary log cannot be brought up to date: {}", e.message);
+                binlog.has_executed(uuid, number)
+            }),
             _ => false,
         };
         let mut log = transaction.filter(|_| binlog.is_some() && !executed);
@@ -247,7 +262,8 @@ impl Applier {
         }
     }
 
-    /// The tables that a statement defines, alters or drops, by schema and name; empty for other statements and for what does not parse (`statement` says why).
+    /// The tables that a statement is about, by schema and name, as filters ask: those that it defines, alters or drops, whose triggers or privileges it changes.
+    /// Empty for other statements and for what does not parse (`statement` says why).
     pub fn tables_of(&mut self, cx: &StatementContext, sql: &[u8]) -> Result<Vec<(String, String)>, MySqlError> {
         self.adopt(cx)?;
         let config = &self.session.state.config;
@@ -262,6 +278,16 @@ impl Applier {
             Statement::RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
             Statement::TruncateTable(name) | Statement::DropIndex { table: name, .. } => vec![name],
             Statement::CreateIndex(create) => vec![&create.table],
+            Statement::CreateTrigger(create) => vec![&create.table],
+            Statement::DropProgram { kind: StoredProgram::Trigger, name, .. } => {
+                let trigger = self.session.state.instance.database().catalog().trigger(name.schema.as_deref().unwrap_or(&cx.schema), &name.name);
+                return Ok(trigger.iter().map(|(table, _)| (table.def().schema.to_string(), table.def().name.to_string())).collect());
+            }
+            Statement::Maintain { tables, .. } | Statement::Histogram { tables, .. } => tables.iter().collect(),
+            Statement::Grant(grant) | Statement::Revoke(grant) if grant.routine.is_none() => {
+                let Some((schema, Some(table))) = &grant.on else { return Ok(Vec::new()) };
+                return Ok(vec![(schema.clone().unwrap_or_else(|| cx.schema.clone()), table.clone())]);
+            }
             _ => Vec::new(),
         };
         Ok(names.into_iter().map(|name| (name.schema.clone().unwrap_or_else(|| cx.schema.clone()), name.name.clone())).collect())
@@ -361,6 +387,11 @@ impl Applier {
         if let Some(zone) = &cx.time_zone {
             self.set("time_zone", VarValue::Text(zone.as_str().into()));
         }
+        // As in MySQL 8.0: its own say what utf8mb4 alone means, and older ones know one meaning.
+        let utf8mb4 = Collation::by_id(cx.utf8mb4_collation.unwrap_or(UTF8MB4_GENERAL_CI)).filter(|collation| collation.charset == Charset::Utf8mb4);
+        self.set("default_collation_for_utf8mb4", VarValue::Text(utf8mb4.unwrap_or_else(Collation::utf8mb4).name.into()));
+        let explicit = cx.explicit_defaults_for_timestamp.unwrap_or_else(|| self.session.state.instance.globals().bool("explicit_defaults_for_timestamp"));
+        self.set("explicit_defaults_for_timestamp", VarValue::Bool(explicit));
         self.set("foreign_key_checks", VarValue::Bool(!cx.no_foreign_key_checks));
         let (increment, offset) = cx.auto_increment.unwrap_or((1, 1));
         self.set("auto_increment_increment", VarValue::UInt(u64::from(increment)));

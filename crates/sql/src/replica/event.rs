@@ -68,7 +68,7 @@ impl<'a> BodyReader<'a> {
     }
 
     /// MySQL's number of variable length.
-    fn length(&mut self) -> Result<usize, String> {
+    pub fn length(&mut self) -> Result<usize, String> {
         let n = match self.number(1)? {
             252 => self.number(2)?,
             253 => self.number(3)?,
@@ -213,10 +213,15 @@ impl Event {
 /// Reads the status variables of a QUERY_EVENT as far as they are known, and gives the microseconds of its time. They come in the order of their codes;
 /// those of a newer version are last.
 fn status_variables(mut variables: BodyReader<'_>, context: &mut StatementContext) -> Result<u32, String> {
-    let mut micros = 0;
+    /// MariaDB's flag of `explicit_defaults_for_timestamp`.
+    const MARIADB_EXPLICIT_DEFAULTS: u32 = 1 << 24;
+    let (mut micros, mut flags) = (0, 0);
     while let Ok(code) = variables.number(1) {
         match code {
-            0 => context.no_foreign_key_checks = variables.number(4)? as u32 & flags2::NO_FOREIGN_KEY_CHECKS != 0,
+            0 => {
+                flags = variables.number(4)? as u32;
+                context.no_foreign_key_checks = flags & flags2::NO_FOREIGN_KEY_CHECKS != 0;
+            }
             10 => drop(variables.bytes(4)?),
             1 => context.sql_mode = Some(variables.number(8)?),
             2 => {
@@ -233,8 +238,15 @@ fn status_variables(mut variables: BodyReader<'_>, context: &mut StatementContex
                 let length = variables.number(1)? as usize;
                 variables.bytes(length)?;
             }
-            7 | 8 | 18 => drop(variables.bytes(2)?),
-            9 | 17 | 129 => drop(variables.bytes(8)?),
+            // What collation_database is changes no statement that is logged as its text.
+            7 | 8 => drop(variables.bytes(2)?),
+            18 => context.utf8mb4_collation = Some(variables.number(2)? as u16),
+            9 | 17 => drop(variables.bytes(8)?),
+            // MariaDB's, of definitions.
+            129 => {
+                variables.bytes(8)?;
+                context.explicit_defaults_for_timestamp = Some(flags & MARIADB_EXPLICIT_DEFAULTS != 0);
+            }
             11 => {
                 for _ in 0..2 {
                     let length = variables.number(1)? as usize;
@@ -250,7 +262,8 @@ fn status_variables(mut variables: BodyReader<'_>, context: &mut StatementContex
             }
             // MySQL's and MariaDB's.
             13 | 128 => micros = variables.number(3)? as u32,
-            16 | 19 | 20 => drop(variables.bytes(1)?),
+            16 => context.explicit_defaults_for_timestamp = Some(variables.number(1)? != 0),
+            19 | 20 => drop(variables.bytes(1)?),
             _ => break,
         }
     }
@@ -339,11 +352,12 @@ mod tests {
         let query = created.query().unwrap();
         assert_eq!((query.shown().as_str(), query.error_code), ("CREATE DATABASE g", 0));
         let charsets = Some((255, 255, 255));
-        assert_eq!(query.context, StatementContext { schema: "g".into(), sql_mode: Some(0), charsets, timestamp_micros: 1_700_000_000_000_000, ..StatementContext::default() });
+        assert_eq!(query.context, StatementContext { schema: "g".into(), sql_mode: Some(0), charsets, timestamp_micros: 1_700_000_000_000_000, utf8mb4_collation: Some(255), ..StatementContext::default() });
         let created = event(kind::QUERY, MARIADB_CREATE);
         let query = created.query().unwrap();
         assert_eq!(query.shown(), "create table t(a int, b varchar(10) character set latin1)");
         assert_eq!((query.context.sql_mode, query.context.charsets, query.schema.as_str()), (Some(1_411_383_296), Some((33, 33, 8)), "g"));
+        assert_eq!((query.context.explicit_defaults_for_timestamp, query.context.utf8mb4_collation), (Some(true), None));
     }
 
     #[test]

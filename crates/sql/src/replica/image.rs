@@ -173,8 +173,8 @@ impl SourceColumn {
             code::INT24 => integer(ty, take(bytes, 3)?),
             code::LONG => integer(ty, take(bytes, 4)?),
             code::LONGLONG => integer(ty, take(bytes, 8)?),
-            code::FLOAT => Value::Float(f32::from_le_bytes(array(take(bytes, 4)?))),
-            code::DOUBLE => Value::Double(f64::from_le_bytes(array(take(bytes, 8)?))),
+            code::FLOAT => Value::Float(Some(f32::from_le_bytes(array(take(bytes, 4)?))).filter(|n| n.is_finite()).ok_or("it is no number")?),
+            code::DOUBLE => Value::Double(Some(f64::from_le_bytes(array(take(bytes, 8)?))).filter(|n| n.is_finite()).ok_or("it is no number")?),
             code::NEWDECIMAL => decimal(self.meta as u8, (self.meta >> 8) as u8, bytes)?,
             code::YEAR => match take(bytes, 1)?[0] {
                 0 => Value::UInt(0),

@@ -28,17 +28,29 @@ const MAX_DEPTH: usize = 100;
 pub fn text(document: &[u8]) -> Result<String, String> {
     let Some((kind, value)) = document.split_first() else { return Ok("null".into()) };
     let mut out = String::with_capacity(document.len() * 2);
-    push(*kind, value, 0, &mut out).ok_or("its binary JSON is damaged")?;
+    push(*kind, value, 0, &mut Unread(document.len()), &mut out).ok_or("its binary JSON is damaged")?;
     Ok(out)
 }
 
-/// None: the bytes are no such value.
-fn push(kind: u8, value: &[u8], depth: usize, out: &mut String) -> Option<()> {
+/// Bytes of a document that nothing has been read from. Offsets may point anywhere, but no byte is part of two values: a document is never read for longer
+/// than it is long.
+struct Unread(usize);
+
+impl Unread {
+    /// None: there are not so many.
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(bytes)?;
+        Some(())
+    }
+}
+
+/// None: the bytes are no such value. The type and a value that is kept with it are its container's.
+fn push(kind: u8, value: &[u8], depth: usize, unread: &mut Unread, out: &mut String) -> Option<()> {
     if depth > MAX_DEPTH {
         return None;
     }
     match kind {
-        SMALL_OBJECT | LARGE_OBJECT | SMALL_ARRAY | LARGE_ARRAY => return push_members(kind, value, depth, out),
+        SMALL_OBJECT | LARGE_OBJECT | SMALL_ARRAY | LARGE_ARRAY => return push_members(kind, value, depth, unread, out),
         LITERAL => out.push_str(*["null", "true", "false"].get(usize::from(*value.first()?))?),
         INT16 => out.push_str(&i16::from_le_bytes(fixed(value)?).to_string()),
         UINT16 => out.push_str(&u16::from_le_bytes(fixed(value)?).to_string()),
@@ -47,16 +59,26 @@ fn push(kind: u8, value: &[u8], depth: usize, out: &mut String) -> Option<()> {
         INT64 => out.push_str(&i64::from_le_bytes(fixed(value)?).to_string()),
         UINT64 => out.push_str(&u64::from_le_bytes(fixed(value)?).to_string()),
         DOUBLE => {
-            let text = double_to_string(f64::from_le_bytes(fixed(value)?));
+            let number = f64::from_le_bytes(fixed(value)?);
+            if !number.is_finite() {
+                return None;
+            }
+            let text = double_to_string(number);
             out.push_str(&text);
             if !text.contains(['.', 'e']) {
                 out.push_str(".0");
             }
         }
-        STRING => push_quoted(std::str::from_utf8(sized(value)?).ok()?, out),
+        STRING => {
+            let text = sized(value)?;
+            unread.take(1 + text.len())?;
+            push_quoted(std::str::from_utf8(text).ok()?, out);
+        }
         OPAQUE => {
             let (kind, value) = value.split_first()?;
-            push_opaque(*kind, sized(value)?, out)?;
+            let value = sized(value)?;
+            unread.take(2 + value.len())?;
+            push_opaque(*kind, value, out)?;
         }
         _ => return None,
     }
@@ -65,7 +87,7 @@ fn push(kind: u8, value: &[u8], depth: usize, out: &mut String) -> Option<()> {
 
 /// An object or array: the count, the size in bytes, entries of the keys (offset, length), entries of the values (type, offset or the value itself
 /// where it fits). Offsets count from the start of the count.
-fn push_members(kind: u8, bytes: &[u8], depth: usize, out: &mut String) -> Option<()> {
+fn push_members(kind: u8, bytes: &[u8], depth: usize, unread: &mut Unread, out: &mut String) -> Option<()> {
     let object = matches!(kind, SMALL_OBJECT | LARGE_OBJECT);
     let large = matches!(kind, LARGE_OBJECT | LARGE_ARRAY);
     let width = if large { 4 } else { 2 };
@@ -77,6 +99,7 @@ fn push_members(kind: u8, bytes: &[u8], depth: usize, out: &mut String) -> Optio
     let bytes = bytes.get(..size)?;
     let keys = 2 * width;
     let values = if object { keys.checked_add(count.checked_mul(width + 2)?)? } else { keys };
+    unread.take(values.checked_add(count.checked_mul(width + 1)?)?)?;
     out.push(if object { '{' } else { '[' });
     for i in 0..count {
         if i > 0 {
@@ -85,6 +108,7 @@ fn push_members(kind: u8, bytes: &[u8], depth: usize, out: &mut String) -> Optio
         if object {
             let entry = keys + i * (width + 2);
             let (at, length) = (number(entry)?, usize::from(u16::from_le_bytes(fixed(bytes.get(entry + width..)?)?)));
+            unread.take(length)?;
             push_quoted(std::str::from_utf8(bytes.get(at..at.checked_add(length)?)?).ok()?, out);
             out.push_str(": ");
         }
@@ -92,7 +116,14 @@ fn push_members(kind: u8, bytes: &[u8], depth: usize, out: &mut String) -> Optio
         let kind = *bytes.get(entry)?;
         let inlined = matches!(kind, LITERAL | INT16 | UINT16) || large && matches!(kind, INT32 | UINT32);
         let at = if inlined { entry + 1 } else { number(entry + 1)? };
-        push(kind, bytes.get(at..)?, depth + 1, out)?;
+        if !inlined {
+            unread.take(match kind {
+                INT32 | UINT32 => 4,
+                INT64 | UINT64 | DOUBLE => 8,
+                _ => 0,
+            })?;
+        }
+        push(kind, bytes.get(at..)?, depth + 1, unread, out)?;
     }
     out.push(if object { '}' } else { ']' });
     Some(())

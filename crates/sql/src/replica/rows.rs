@@ -73,6 +73,16 @@ impl Image {
     fn is_whole(&self) -> bool {
         self.present.iter().all(|p| *p)
     }
+
+    /// Takes the columns that it lacks from the image before the change.
+    fn complete_with(&mut self, before: &Image) {
+        for column in 0..self.values.len() {
+            if !self.present[column] && before.present[column] {
+                self.present[column] = true;
+                self.values[column] = before.values[column].clone();
+            }
+        }
+    }
 }
 
 /// The tables that row events of the present map mean; few, as transactions use few tables.
@@ -294,28 +304,53 @@ impl Mapped {
         Ok(None)
     }
 
-    /// The rows of all images in one pass over the table, each locked, with what becomes of it. Of equal rows any is as good as another. Error 1032.
+    /// The rows of all images in one pass over the table, each locked, with what becomes of it in the end: the event may change a row that it has changed
+    /// before. Of equal rows any is as good as another. Error 1032.
     async fn find_all(&self, session: &mut Session, wanted: Vec<(Image, Option<Image>)>, tolerance: &Tolerance) -> Result<Vec<(Row, Option<Image>)>, MySqlError> {
         let present = wanted[0].0.present.clone();
-        let mut missing = wanted.len();
-        let mut by_row: HashMap<Vec<u8>, Vec<Option<Image>>> = HashMap::with_capacity(missing);
-        for (before, after) in wanted {
-            by_row.entry(self.comparable(&present, &before.values)).or_default().push(after);
-        }
-        let mut found = Vec::with_capacity(missing);
+        let keys: Vec<Vec<u8>> = wanted.iter().map(|(before, _)| self.comparable(&present, &before.values)).collect();
+        // By what they hold: how many are wanted, and those that are there.
+        let mut rows: HashMap<&[u8], (usize, Vec<Row>)> = HashMap::with_capacity(keys.len());
+        keys.iter().for_each(|key| rows.entry(key).or_default().0 += 1);
+        let mut missing = keys.len();
         let latest = session.txn().fresh_snapshot();
         let mut scan = self.table().scan_at(&latest, 0, &KeyRange::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
         while missing > 0 && scan.next_batch(&mut batch)? {
             for at in 0..batch.len() {
                 let key = self.comparable_row(&present, batch.row(at));
-                let Some(waiting) = by_row.get_mut(&key).filter(|waiting| !waiting.is_empty()) else { continue };
+                let Some((_, found)) = rows.get_mut(&key[..]).filter(|(wanted, found)| found.len() < *wanted) else { continue };
                 let Some(row) = self.lock_found(session, batch.key(at), &present, &key).await? else { continue };
-                found.push((row, waiting.pop().expect("not empty")));
+                found.push(row);
                 missing -= 1;
             }
         }
-        if missing == 0 || tolerance.passes(1032) { Ok(found) } else { Err(self.not_found()) }
+        let mut found: Vec<(Row, Option<Image>)> = Vec::with_capacity(keys.len());
+        // What the rows hold that have been changed, where one that is missing may be one of them.
+        let mut made: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        for (key, (before, mut after)) in keys.iter().zip(wanted) {
+            if let Some(after) = after.as_mut().filter(|_| missing > 0) {
+                after.complete_with(&before);
+            }
+            let at = match rows.get_mut(&key[..]).and_then(|(_, rows)| rows.pop()) {
+                Some(row) => {
+                    found.push((row, after));
+                    found.len() - 1
+                }
+                None => match made.get_mut(key).and_then(Vec::pop) {
+                    Some(at) => {
+                        found[at].1 = after;
+                        at
+                    }
+                    None if tolerance.passes(1032) => continue,
+                    None => return Err(self.not_found()),
+                },
+            };
+            if let Some(after) = found[at].1.as_ref().filter(|_| missing > 0) {
+                made.entry(self.comparable(&present, &after.values)).or_default().push(at);
+            }
+        }
+        Ok(found)
     }
 
     /// Locks a row that a scan found; None if it has changed since.

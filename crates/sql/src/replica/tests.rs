@@ -138,6 +138,22 @@ fn binary_json_reads_as_mysql_shows_it() {
             assert!(jsonb::text(&bytes[..end]).is_err(), "{end} bytes of {document}");
         }
     }
+    // No number, and arrays of which each has the next one twice: what no server has written.
+    for number in ["0B000000000000F87F", "0B000000000000F07F"] {
+        assert!(jsonb::text(&hex(number)).is_err());
+    }
+    let levels = 60;
+    let mut nested = vec![2];
+    for level in 0..levels {
+        let left = (levels - level) * 10 + 4;
+        nested.extend([2, 0, left as u8, (left >> 8) as u8]);
+        (0..2).for_each(|_| nested.extend([2, 10, 0]));
+    }
+    nested.extend([0, 0, 4, 0]);
+    assert!(jsonb::text(&nested).is_err());
+    // Each of them once is a document.
+    let once: Vec<u8> = hex("02 0100 0B00 02 0700 0000 0400");
+    assert_eq!(jsonb::text(&once).as_deref(), Ok("[[]]"));
     // A count beyond the size, members outside of it, an array that is its own member, an unknown type.
     for damaged in ["00 FFFF 0400", "02 0100 0700 0C FFFF", "02 0100 0700 02 0000", "10 00", "04 03"] {
         assert!(jsonb::text(&hex(damaged)).is_err(), "{damaged}");
@@ -211,6 +227,19 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
     let e = applier.rows(&change(RowsKind::Write, &source("keyed"), &image(2, Some("x"))), 1_700_000_000).await.unwrap_err();
     assert_eq!((e.code, e.message.as_str()), (1062, "Duplicate entry '2' for key 'PRIMARY'"));
     applier.rollback().await.unwrap();
+    // What an event has changed it may change again; here is a row, besides, that it is then as good as.
+    for name in ["keyless", "narrowed"] {
+        client.ok(&format!("DELETE FROM {name}")).await;
+        client.ok(&format!("INSERT INTO {name} VALUES (1, 'x'), (3, 'x')")).await;
+        let updates: Vec<u8> = (1..4).flat_map(|id| [image(id, Some("x")), image(id + 1, Some("x"))]).flatten().collect();
+        applier.rows(&change(RowsKind::Update, &source(name), &updates), 1_700_000_000).await.unwrap();
+        applier.commit(b"position", Vec::new(), || ()).await.unwrap();
+        assert_eq!(client.rows(&format!("SELECT * FROM {name} ORDER BY id")).await, table("3 x|4 x"), "{name}");
+        let more = [image(4, Some("x")), image(1, Some("x")), image(1, Some("x")), image(2, Some("x")), image(4, Some("x")), image(5, Some("x"))].concat();
+        assert_eq!(applier.rows(&change(RowsKind::Update, &source(name), &more), 1_700_000_000).await.unwrap_err().code, 1032);
+        applier.rollback().await.unwrap();
+    }
+    client.ok("DELETE FROM keyless").await;
     // Of rows that are equal, as many go as were meant.
     client.ok("INSERT INTO keyless VALUES (7, 'same'), (7, 'same'), (7, 'same')").await;
     applier.rows(&change(RowsKind::Delete, &source("keyless"), &[image(7, Some("same")), image(7, Some("same"))].concat()), 1_700_000_000).await.unwrap();
@@ -464,6 +493,11 @@ async fn definitions_name_their_tables() {
         ("CREATE UNIQUE INDEX i ON a (id)", "d.a"),
         ("DROP INDEX i ON x.a", "x.a"),
         ("TRUNCATE a", "d.a"),
+        ("CREATE TRIGGER g BEFORE INSERT ON x.a FOR EACH ROW SET @a = 1", "x.a"),
+        ("DROP TRIGGER nothing", ""),
+        ("OPTIMIZE TABLE a, x.b", "d.a x.b"),
+        ("GRANT SELECT ON d.a TO u", "d.a"),
+        ("REVOKE SELECT ON x.* FROM u", ""),
         ("CREATE DATABASE x", ""),
         ("no statement", ""),
     ] {
@@ -473,6 +507,92 @@ async fn definitions_name_their_tables() {
     // Temporary tables are the source's own.
     applier.statement(&cx, b"DROP TEMPORARY TABLE IF EXISTS `keyed`", None).await.unwrap();
     applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None)), 1_700_000_000).await.unwrap();
+}
+
+/// The events of the newest file of our own log, those of one kind.
+fn logged(server: &Server, kind: u8) -> Vec<Event> {
+    let binlog = server.instance.database().binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let (name, _) = binlog.files().pop().unwrap();
+    let mut reader = highkey_binlog::FileReader::new(binlog.read_file(&name, 0).unwrap().unwrap());
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        if event.header.event_type == kind {
+            events.push(Event { timestamp: event.header.timestamp, kind, server_id: event.header.server_id, log_pos: event.header.log_pos, body: event.body().to_vec() });
+        }
+    }
+    events
+}
+
+/// Our own log says of definitions what they depend on.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_logged_with_what_they_depend_on() {
+    let (server, mut c, _applier) = logging("ON").await;
+    c.ok("SET default_collation_for_utf8mb4 = utf8mb4_general_ci, explicit_defaults_for_timestamp = OFF, sql_mode = ''").await;
+    c.ok("CREATE TABLE stamps (a TIMESTAMP, b TIMESTAMP)").await;
+    c.ok("CREATE TABLE plain (a INT)").await;
+    let told = |event: &Event| {
+        let context = event.query().unwrap().context;
+        (context.utf8mb4_collation, context.explicit_defaults_for_timestamp)
+    };
+    let told: Vec<_> = logged(&server, event_kind::QUERY).iter().map(told).collect();
+    assert_eq!(told, [(Some(45), Some(false)), (Some(45), None)]);
+}
+
+/// Which columns find a row under binlog_row_image = MINIMAL: those that MySQL 8.0.12 writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unique_key_without_nulls_is_as_good_as_a_primary_one() {
+    let (server, mut c, _applier) = logging("ON").await;
+    c.ok("SET binlog_row_image = MINIMAL, sql_mode = ''").await;
+    for (columns, found_by) in [
+        ("a INT, b INT NOT NULL, c TEXT, UNIQUE (a), UNIQUE (b)", 0b010),
+        ("a INT NOT NULL, b INT NOT NULL, c VARCHAR(20) NOT NULL, UNIQUE k1 (c(5)), UNIQUE k2 (a, b)", 0b011),
+        ("a INT, b INT, c TEXT, KEY (a)", 0b111),
+        ("a INT, b INT AS (a + 1) VIRTUAL NOT NULL, c TEXT, UNIQUE (b)", 0b111),
+    ] {
+        c.ok(&format!("CREATE TABLE u ({columns})")).await;
+        c.ok("INSERT INTO u (a, c) VALUES (1, 'x')").await;
+        c.ok("DELETE FROM u").await;
+        let deletes = logged(&server, event_kind::DELETE_ROWS);
+        assert_eq!(deletes.last().unwrap().rows().unwrap().before[0] & 0b111, found_by, "{columns}");
+        c.ok("DROP TABLE u").await;
+    }
+}
+
+/// Transactions of GTIDs that a client has executed a moment ago, by which an error is passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_has_just_executed_is_left_out() {
+    let (_server, mut client, mut applier) = logging("ON").await;
+    for number in 1..20 {
+        let next = format!("SET gtid_next = '{SOURCE}:{number}'");
+        for sql in [next.as_str(), "BEGIN", "COMMIT", "SET gtid_next = 'AUTOMATIC'"] {
+            client.ok(sql).await;
+        }
+        assert!(!applier.announce(announced(number)) && applier.announce(announced(number + 1)), "{number}");
+    }
+}
+
+/// What utf8mb4 alone means and what TIMESTAMP columns without attributes are is the source's.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_mean_what_they_meant_on_the_source() {
+    let (_server, mut client, mut applier) = setup().await;
+    let old = StatementContext { schema: "d".into(), sql_mode: Some(0), ..StatementContext::default() };
+    let new = StatementContext { utf8mb4_collation: Some(255), ..old.clone() };
+    let implicit = StatementContext { explicit_defaults_for_timestamp: Some(false), ..old.clone() };
+    for (cx, sql) in [
+        (&old, "CREATE TABLE old (a VARCHAR(9) UNIQUE) CHARSET utf8mb4"),
+        (&new, "CREATE TABLE new (a VARCHAR(9) UNIQUE) CHARSET utf8mb4"),
+        (&old, "ALTER TABLE new ADD b VARCHAR(9) CHARSET utf8mb4"),
+        (&implicit, "CREATE TABLE stamps (a TIMESTAMP, b TIMESTAMP)"),
+        (&old, "CREATE TABLE nulls (a TIMESTAMP, b TIMESTAMP)"),
+    ] {
+        applier.statement(cx, sql.as_bytes(), None).await.unwrap();
+    }
+    let columns = "SELECT table_name, column_name, collation_name FROM information_schema.columns WHERE table_name IN ('old', 'new') ORDER BY 1, 2";
+    assert_eq!(client.rows(columns).await, table("new a utf8mb4_0900_ai_ci|new b utf8mb4_general_ci|old a utf8mb4_general_ci"));
+    client.ok("INSERT INTO old VALUES ('ß'), ('ss')").await;
+    let columns = "SELECT table_name, column_name, is_nullable FROM information_schema.columns WHERE table_name IN ('stamps', 'nulls') ORDER BY 1, 2";
+    assert_eq!(client.rows(columns).await, table("nulls a YES|nulls b YES|stamps a NO|stamps b NO"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -570,7 +690,7 @@ const SOURCE: &str = "11111111-1111-1111-1111-111111111111";
 
 fn announced(number: u64) -> Option<SourceTransaction> {
     let gtid = Some((SOURCE.parse().unwrap(), number));
-    Some(SourceTransaction { server_id: 9, gtid, committed_micros: Some(1_600_000_000_000_000) })
+    Some(SourceTransaction { server_id: 9, gtid, committed_micros: Some(1_600_000_000_000_000), server_version: Some(80_014) })
 }
 
 /// A replica with a binary log, and a client of it.
@@ -649,7 +769,7 @@ async fn what_is_applied_is_logged_as_the_sources() {
     }
     // Without a GTID it gets one of ours; if nothing of it is left it is not told.
     for rows in [true, false] {
-        assert!(applier.announce(Some(SourceTransaction { server_id: 9, gtid: None, committed_micros: None })));
+        assert!(applier.announce(Some(SourceTransaction { server_id: 9, gtid: None, committed_micros: None, server_version: None })));
         applier.begin().await.unwrap();
         if rows {
             applier.rows(&change(RowsKind::Write, &t, &image(4, None)), 1_600_000_000).await.unwrap();

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use highkey_table::{RoutineDef, RoutineKind, Table, TableId};
-use highkey_types::{ColumnType, MySqlError, Str, Value, errors};
+use highkey_types::{Collation, ColumnType, MySqlError, Str, Value, errors};
 
 use crate::bind;
 use crate::execute::BoundTables;
@@ -145,13 +145,13 @@ impl Loaded {
 
 /// Types of variables. Errors 1115, 1273 and the like, as of columns.
 pub(crate) fn variable_types(variables: &[Variable], def: &RoutineDef) -> Result<Vec<Option<ColumnType>>, MySqlError> {
-    variables.iter().map(|variable| variable.ty.as_ref().map(|ty| bind::resolve_type(ty, def.schema_collation, &variable.name)).transpose()).collect()
+    variables.iter().map(|variable| variable.ty.as_ref().map(|ty| bind::resolve_type(ty, def.schema_collation, Collation::utf8mb4(), &variable.name)).transpose()).collect()
 }
 
 /// What a function returns.
 pub(crate) fn returned_type(program: &Program, def: &RoutineDef) -> Result<ColumnType, MySqlError> {
     let ty = program.returns.as_ref().ok_or_else(|| errors::sp_noreturn(format!("{}.{}", def.schema, def.name)))?;
-    bind::resolve_type(ty, def.schema_collation, &def.name)
+    bind::resolve_type(ty, def.schema_collation, Collation::utf8mb4(), &def.name)
 }
 
 /// The body of a stored routine.

@@ -24,6 +24,10 @@ pub struct Config {
     pub parse: ParseOptions,
     pub time_zone: TimeZone,
     pub collation_connection: &'static Collation,
+    /// `default_collation_for_utf8mb4`: what that character set alone means.
+    pub utf8mb4: &'static Collation,
+    /// `explicit_defaults_for_timestamp`.
+    pub explicit_timestamps: bool,
     pub charset_client: Charset,
     /// `None`: results are sent in the columns' own character sets.
     pub charset_results: Option<Charset>,
@@ -100,6 +104,8 @@ impl Config {
             parse: parse_options(modes),
             time_zone: TimeZone::parse(&values.text("time_zone")).unwrap_or_else(TimeZone::system),
             collation_connection: Collation::by_name(&values.text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
+            utf8mb4: Collation::by_name(&values.text("default_collation_for_utf8mb4")).unwrap_or_else(Collation::utf8mb4),
+            explicit_timestamps: values.bool("explicit_defaults_for_timestamp"),
             charset_client: charset("character_set_client"),
             charset_results: (!values.is_null("character_set_results")).then(|| charset("character_set_results")),
             isolation: match values.text("transaction_isolation").as_str() {
@@ -188,6 +194,7 @@ fn event_source(values: &Values, modes: SqlModes) -> EventSource {
         // Texts in the binary log are UTF-8, whatever the client's character set was.
         charset: (UTF8MB4_GENERAL_CI, collation("collation_connection"), collation("collation_server")),
         time_zone: values.text("time_zone").as_str().into(),
+        default_collation_for_utf8mb4: collation("default_collation_for_utf8mb4"),
         auto_increment: (values.u64("auto_increment_increment") as u16, values.u64("auto_increment_offset") as u16),
         row_image: match values.text("binlog_row_image").as_str() {
             "MINIMAL" => RowImage::Minimal,

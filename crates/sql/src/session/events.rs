@@ -5,14 +5,75 @@ use std::sync::atomic::Ordering;
 
 use highkey_binlog::RowMetadata;
 use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement, Privileges};
-use highkey_types::{MySqlError, Str, Value};
+use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::instance::Replica;
 use super::{Session, SessionState, error};
+use crate::parse::ast::{AlterAction, ColumnDef, DataTypeKind, ObjectName, Statement};
 use crate::variables::Settings;
+
+/// What the event of a statement says that is logged as its text, besides the session's variables.
+#[derive(Default)]
+pub(crate) struct TextFacts {
+    /// The schemas that it changes, in its order, as far as MySQL tells of them.
+    schemas: Vec<Str>,
+    /// It defines TIMESTAMP columns.
+    timestamps: bool,
+}
+
+impl TextFacts {
+    /// Of a statement in the default schema `current`.
+    pub fn of(statement: &Statement, current: Option<&Str>) -> TextFacts {
+        use Statement::*;
+        let named: Vec<&ObjectName> = match statement {
+            CreateTable(create) if create.like.is_none() => vec![&create.name],
+            AlterTable(alter) => vec![&alter.name],
+            CreateView(view) => vec![&view.name],
+            DropTable(drop) => drop.names.iter().collect(),
+            RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
+            CreateIndex(create) => vec![&create.table],
+            DropIndex { table, .. } => vec![table],
+            CreateRoutine(create) => vec![&create.name],
+            CreateTrigger(create) => vec![&create.name],
+            CreateEvent(create) => vec![&create.name],
+            AlterEvent(alter) => std::iter::once(&alter.name).chain(&alter.renamed).collect(),
+            AlterRoutine { name, .. } | DropProgram { name, .. } => vec![name],
+            _ => Vec::new(),
+        };
+        let mut schemas: Vec<Str> = Vec::new();
+        let mut add = |schema: Option<Str>| {
+            if let Some(schema) = schema
+                && !schemas.contains(&schema)
+            {
+                schemas.push(schema);
+            }
+        };
+        for name in named {
+            add(name.schema.as_deref().map(Str::from).or_else(|| current.cloned()));
+        }
+        match statement {
+            CreateDatabase { name, .. } | DropDatabase { name, .. } => add(Some(name.as_str().into())),
+            AlterDatabase { name, .. } => add(name.as_deref().map(Str::from).or_else(|| current.cloned())),
+            CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => {
+                add(Some("mysql".into()));
+            }
+            _ => {}
+        }
+        let is_timestamp = |column: &ColumnDef| matches!(column.ty.kind, DataTypeKind::Timestamp(_));
+        let timestamps = match statement {
+            CreateTable(create) => create.columns.iter().any(is_timestamp),
+            AlterTable(alter) => alter.actions.iter().any(|action| matches!(action, AlterAction::AddColumn(def, _) | AlterAction::ChangeColumn { def, .. } if is_timestamp(def))),
+            _ => false,
+        };
+        TextFacts { schemas, timestamps }
+    }
+}
 
 /// `original_commit_timestamp` of what comes from here.
 const UNKNOWN_COMMIT_MICROS: u64 = 1 << 55;
+
+/// The version of a server that does not say it, in MySQL's words.
+const UNKNOWN_SERVER_VERSION: u32 = 999_999;
 
 /// What the binary log needs of the system variables.
 pub fn binlog_options(settings: &Settings) -> BinlogOptions {
@@ -98,7 +159,20 @@ impl Session {
         // As in MySQL: what is not logged counts as executed all the same.
         let source = self.gtid_source().filter(|_| logged || self.gtid.is_owned())?;
         self.gtid.give();
-        Some(EventSource { only_gtid: !logged, ..source })
+        Some(EventSource { only_gtid: !logged, charset_database: self.own_collation_database(), ..source })
+    }
+
+    /// The id of `collation_database` if that has been set to another than the default schema's, else 0.
+    fn own_collation_database(&self) -> u16 {
+        let id = |name: &str| Collation::by_name(&self.state.variables.text(name)).map_or(0, |collation| collation.id);
+        let usual = match &self.state.database {
+            Some(name) => self.state.instance.database().catalog().schema(name).map(|schema| schema.collation.id),
+            None => Some(id("collation_server")),
+        };
+        match id("collation_database") {
+            own if usual.is_some_and(|usual| usual != own) => own,
+            _ => 0,
+        }
     }
 
     /// What the events say that give a GTID to a transaction, `sql_log_bin` or not.
@@ -107,16 +181,19 @@ impl Session {
         let binlog = state.instance.database().binlog()?;
         let settings = binlog.settings();
         let automatic = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
+        let mut original_server_version = None;
         let (server_id, gtid, original_commit_micros) = match &self.replica {
             None => (settings.server_id.load(Ordering::Relaxed), self.gtid.choice(automatic), state.original_commit_micros()),
             Some(replica) => {
                 let log = replica.log.as_ref()?;
+                original_server_version = Some(log.server_version.unwrap_or(UNKNOWN_SERVER_VERSION));
                 (log.server_id, log.gtid.map_or(automatic, |(uuid, number)| GtidChoice::Assigned(uuid, number)), log.committed_micros)
             }
         };
         Some(EventSource {
             server_id,
             original_commit_micros,
+            original_server_version,
             thread_id: state.pseudo_thread_id() as u32,
             timestamp: (state.now_micros / 1_000_000) as u32,
             micros: (state.now_micros % 1_000_000) as u32,
@@ -124,6 +201,8 @@ impl Session {
             row_metadata: if settings.full_metadata.load(Ordering::Relaxed) { RowMetadata::Full } else { RowMetadata::Minimal },
             statement: state.config.rows_query.then(|| self.statement_text.clone()),
             gtid,
+            explicit_defaults_for_timestamp: self.text_facts.timestamps.then_some(state.config.explicit_timestamps),
+            schemas: self.text_facts.schemas.clone(),
             ..state.config.events.clone()
         })
     }

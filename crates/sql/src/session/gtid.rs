@@ -44,8 +44,6 @@ enum Next {
 
 enum Assigned {
     Owned { _gtid: OwnedGtid },
-    /// Without a binary log nobody remembers it.
-    Unkept,
     /// A transaction of this GTID has been committed before.
     Executed,
     /// By a transaction that has ended.
@@ -155,7 +153,7 @@ fn changes(statement: &Statement, commits: bool) -> bool {
 }
 
 impl Session {
-    /// SET gtid_next. Errors 1766, 1774, 1781, 1782, 1790.
+    /// SET gtid_next. Errors 1381, 1766, 1774, 1781, 1782, 1790.
     pub(crate) async fn set_gtid_next(&mut self, text: &str) -> Result<(), MySqlError> {
         // Between the phases there is one to be set for the second.
         if self.transaction.is_open(self.state.config.autocommit) && !self.xa_is_prepared() {
@@ -189,9 +187,9 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until nobody else owns it. Error 1317.
+    /// Waits until nobody else owns it. Errors 1317, and 1381 without a binary log: nothing else keeps GTIDs.
     async fn own(&mut self, uuid: Uuid, number: u64) -> Result<Assigned, MySqlError> {
-        let Some(binlog) = self.state.instance.database().binlog() else { return Ok(Assigned::Unkept) };
+        let binlog = self.state.binlog()?.clone();
         loop {
             match binlog.own(uuid, number, self.state.client.connection_id)? {
                 Owning::Owned(gtid) => return Ok(Assigned::Owned { _gtid: gtid }),
@@ -235,7 +233,7 @@ impl Session {
                 }
                 return Ok(true);
             }
-            Assigned::Owned { .. } | Assigned::Unkept => {}
+            Assigned::Owned { .. } => {}
         }
         if commits && open {
             return Err(err(1778, "Cannot execute statements with implicit commit inside a transaction when @@SESSION.GTID_NEXT == 'UUID:NUMBER'."));

@@ -50,12 +50,14 @@ use crate::routine::Routines;
 use crate::variables::SqlModes;
 use history::{PastStatement, StatementKind};
 
+pub(crate) use config::Config;
 pub use config::Executor;
 pub(crate) use config::parse_options;
 pub(crate) use diagnostics::{Diagnostics, SignalItems};
 pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use events::binlog_options;
+pub(crate) use events::TextFacts;
 pub use files::resolve as resolve_file;
 pub(crate) use instance::AutoIncrementLocking;
 pub use instance::{Account, Instance, Replica};
@@ -170,6 +172,8 @@ pub struct Session {
     pub(crate) replay: Option<Replay>,
     /// `gtid_next`.
     pub(crate) gtid: gtid::NextGtid,
+    /// Of the running statement.
+    pub(crate) text_facts: TextFacts,
     /// What the running statement's SET_VAR hints have changed.
     unhinted: set_var::Unhinted,
     /// The session's database, while a statement runs that was prepared in another.
@@ -251,6 +255,7 @@ impl Session {
             replica: None,
             replay: None,
             gtid: gtid::NextGtid::default(),
+            text_facts: TextFacts::default(),
             unhinted: set_var::Unhinted::default(),
             own_database: None,
             routines: Routines::default(),

@@ -593,6 +593,10 @@ impl BindContext for SessionState {
         self.config.collation_connection
     }
 
+    fn utf8mb4_collation(&self) -> &'static Collation {
+        self.config.utf8mb4
+    }
+
     fn sql_mode(&self) -> SqlMode {
         self.config.sql_mode
     }

@@ -202,17 +202,18 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::CharacterSet => {
             let mut all = highkey_types::Charset::ALL;
             all.sort_by_key(|c| c.name());
-            let rows = all.iter().map(|c| vec![t(c.name()), t(c.description()), t(Collation::default_of(*c).name), u(c.max_bytes() as u64)]).collect();
+            let rows = all.iter().map(|c| vec![t(c.name()), t(c.description()), t(Collation::default_among(*c, state.config.utf8mb4).name), u(c.max_bytes() as u64)]).collect();
             Answer::new("Charset s64;Description s2048;Default collation s64;Maxlen n", rows)
         }
         ShowWhat::Collation => {
             let mut all: Vec<&Collation> = Collation::all().iter().collect();
             all.sort_by_key(|c| c.name);
+            let is_default = |c: &Collation| c.id == Collation::default_among(c.charset, state.config.utf8mb4).id;
             let rows = all
                 .into_iter()
                 .map(|c| {
                     let pad = if c.pad_space { "PAD SPACE" } else { "NO PAD" };
-                    vec![t(c.name), t(c.charset.name()), u(c.id), t(if c.is_default { "Yes" } else { "" }), t("Yes"), u(sort_length(c)), t(pad)]
+                    vec![t(c.name), t(c.charset.name()), u(c.id), t(if is_default(c) { "Yes" } else { "" }), t("Yes"), u(sort_length(c)), t(pad)]
                 })
                 .collect();
             Answer::new("Collation s64;Charset s64;Id u;Default s3;Compiled s3;Sortlen n;Pad_attribute s9", rows)

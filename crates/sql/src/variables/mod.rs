@@ -326,11 +326,11 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
         Kind::Collation => match value {
             Value::Null => refuse(),
             Value::Text(t) => match Collation::by_name(t) {
-                Some(collation) => Ok(VarValue::Text(Arc::from(collation.name))),
+                Some(collation) => allowed_collation(name, collation),
                 None => Err(error::unknown_collation(t)),
             },
             Value::Int(_) | Value::UInt(_) => match number(value).and_then(|n| Collation::by_id(n as u16)) {
-                Some(collation) => Ok(VarValue::Text(Arc::from(collation.name))),
+                Some(collation) => allowed_collation(name, collation),
                 None => Err(error::unknown_collation(&shown())),
             },
             _ => Err(error::wrong_type_for_var(name)),
@@ -369,6 +369,14 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             _ => Err(error::wrong_type_for_var(name)),
         },
     }
+}
+
+/// Error 3721 for what utf8mb4 alone cannot mean.
+fn allowed_collation(name: &str, collation: &Collation) -> Result<VarValue, MySqlError> {
+    if name == "default_collation_for_utf8mb4" && !matches!(collation.name, "utf8mb4_0900_ai_ci" | "utf8mb4_general_ci") {
+        return Err(highkey_types::errors::invalid_default_utf8mb4_collation(collation.name));
+    }
+    Ok(VarValue::Text(Arc::from(collation.name)))
 }
 
 /// The engine here, which is named as programs expect it.

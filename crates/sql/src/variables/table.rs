@@ -69,7 +69,7 @@ variables! {
     "cte_max_recursion_depth" Both UInt(0, U32), "1000", true, Real;
     "datadir" Global Text, "", false, Real;
     "default_authentication_plugin" Global Enum(&["mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", false, Real;
-    "default_collation_for_utf8mb4" Both Collation, "utf8mb4_0900_ai_ci", true, Ignored;
+    "default_collation_for_utf8mb4" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
     "default_password_lifetime" Global UInt(0, 65535), "0", true, Ignored;
     "default_storage_engine" Both Engine, "InnoDB", true, Fact;
     "default_table_encryption" Both Bool, "OFF", true, Ignored;
@@ -84,7 +84,7 @@ variables! {
     "error_count" SessionOnly UInt(0, U64), "0", false, Real;
     "event_scheduler" Global Enum(&["OFF", "ON", "DISABLED"]), "ON", true, Real;
     "expire_logs_days" Global UInt(0, 99), "0", true, Ignored;
-    "explicit_defaults_for_timestamp" Both Bool, "ON", true, Fact;
+    "explicit_defaults_for_timestamp" Both Bool, "ON", true, Real;
     "external_user" SessionOnly NullableText, "", false, Real;
     "flush" Global Bool, "OFF", true, Ignored;
     "flush_time" Global UInt(0, YEAR), "0", true, Ignored;

@@ -11,7 +11,7 @@ use highkey_binlog::{Bitmap, Column, PrimaryKeyPart, RowImage, RowMetadata, Rows
 use highkey_storage::{Lsn, Result, Txn};
 use highkey_types::{Str, Value};
 
-use crate::def::TableDef;
+use crate::def::{IndexDef, IndexKind, TableDef};
 use crate::table::Table;
 
 use super::payload::{EventGroup, GtidChoice, Part, Payload};
@@ -38,6 +38,14 @@ pub struct EventSource {
     /// Ids of the collations of `character_set_client`, `collation_connection` and `collation_server`.
     pub charset: (u16, u16, u16),
     pub time_zone: Str,
+    /// Id of the collation that the character set utf8mb4 alone means; 0: it is not told.
+    pub default_collation_for_utf8mb4: u16,
+    /// `explicit_defaults_for_timestamp`, where a statement depends on it.
+    pub explicit_defaults_for_timestamp: Option<bool>,
+    /// Id of `collation_database` where that is not the default schema's; else 0.
+    pub charset_database: u16,
+    /// The schemas that a statement changes, as far as they are known.
+    pub schemas: Vec<Str>,
     pub auto_increment: (u16, u16),
     pub row_image: RowImage,
     pub row_metadata: RowMetadata,
@@ -48,6 +56,8 @@ pub struct EventSource {
     pub only_gtid: bool,
     /// When the transaction was committed on the server that it comes from, in microseconds since 1970; `None`: it comes from here.
     pub original_commit_micros: Option<u64>,
+    /// The version of that server; `None`: ours.
+    pub original_server_version: Option<u32>,
 }
 
 impl EventSource {
@@ -57,6 +67,7 @@ impl EventSource {
 
     /// A statement that means something by itself.
     fn query(&self, sql: &str, out: &mut Vec<u8>) {
+        let schemas: Vec<&str> = self.schemas.iter().map(|schema| &**schema).collect();
         let context = QueryContext {
             thread_id: self.thread_id,
             flags2: self.flags2,
@@ -64,7 +75,11 @@ impl EventSource {
             auto_increment: self.auto_increment,
             charset: Some(self.charset),
             time_zone: &self.time_zone,
+            charset_database: self.charset_database,
+            updated_schemas: &schemas,
             microseconds: (self.micros != 0).then_some(self.micros),
+            explicit_defaults_for_timestamp: self.explicit_defaults_for_timestamp,
+            default_collation_for_utf8mb4: self.default_collation_for_utf8mb4,
             ..QueryContext::default()
         };
         query(self.stamp(), &context, &self.schema, sql.as_bytes(), out);
@@ -128,7 +143,7 @@ impl EventSource {
     fn payload(&self, released: Lsn, groups: Vec<EventGroup>, parts: Vec<Part>) -> Payload {
         let commit_time = super::now().as_micros() as u64;
         let original_commit_time = self.original_commit_micros;
-        Payload { released, commit_time, original_commit_time, server_id: self.server_id, gtid: self.gtid, groups, parts }
+        Payload { released, commit_time, original_commit_time, original_version: self.original_server_version, server_id: self.server_id, gtid: self.gtid, groups, parts }
     }
 
     fn rows_flags(&self) -> u16 {
@@ -430,7 +445,15 @@ impl EventCache {
 
 /// How the binary log describes a table.
 pub(crate) fn table_map(def: &TableDef, metadata: RowMetadata) -> TableMap {
-    let key = def.primary_key();
+    // As in MySQL: without a primary key the first unique one that finds a row as surely.
+    let finds = |index: &&IndexDef| {
+        index.kind == IndexKind::Unique
+            && index.parts.iter().all(|part| {
+                let column = &def.columns[part.column];
+                part.prefix.is_none() && !column.nullable && column.generated.as_ref().is_none_or(|generated| generated.stored)
+            })
+    };
+    let key = def.primary_key().or_else(|| def.indexes.iter().find(finds));
     let columns: Vec<Column<'_>> = def
         .columns
         .iter()

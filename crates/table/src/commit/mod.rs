@@ -176,6 +176,8 @@ pub struct Binlog {
     expired_at: AtomicU64,
     /// GTIDs that transactions under way have been assigned, and whose they are.
     owned: Mutex<BTreeMap<(Uuid, u64), u64>>,
+    /// How often such a transaction has ended.
+    given_up: AtomicU64,
     /// Numbers of files that are being sent to replicas, with how many. Locked before `shared`.
     in_use: Mutex<BTreeMap<u64, usize>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -240,6 +242,7 @@ impl Binlog {
             generation: AtomicU64::new(0),
             expired_at: AtomicU64::new(0),
             owned: Mutex::default(),
+            given_up: AtomicU64::new(0),
             in_use: Mutex::default(),
             thread: Mutex::new(None),
         });
@@ -456,6 +459,17 @@ impl Binlog {
     /// Whether a transaction is among those. As of the last step of the files' writer: right for what was durable a moment ago.
     pub fn has_executed(&self, uuid: Uuid, number: u64) -> bool {
         self.shared.lock().executed.contains(uuid, number)
+    }
+
+    /// As `has_executed`, with what sessions that owned a GTID have committed up to now, which may not be in the files yet. `seen` is the caller's: it begins
+    /// as 0 and says how many of them have been waited for.
+    pub fn has_executed_now(&self, uuid: Uuid, number: u64, seen: &mut u64) -> std::result::Result<bool, MySqlError> {
+        let given_up = self.given_up.load(Ordering::SeqCst);
+        if given_up != *seen {
+            self.catch_up()?;
+            *seen = given_up;
+        }
+        Ok(self.has_executed(uuid, number))
     }
 
     /// As `has_executed`, of all of a set.
@@ -675,6 +689,7 @@ impl Drop for OwnedGtid {
             tracing::debug!(%error, "a GTID that was given up is not used before the next start");
         }
         self.binlog.owned.lock().remove(&(self.uuid, self.number));
+        self.binlog.given_up.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a transaction's commit record carries of the binary log.
 //!
 //! ```text
-//! version u8 · flags u8 (1: it has no GTID, 2: it has the one that follows, 16: it was first committed elsewhere) · released u64
-//! commit time in microseconds u64 · server id u32 · [ server's uuid 16 bytes · number u64 ] · [ its first commit's time u64 ]
+//! version u8 · flags u8 (1: it has no GTID, 2: it has the one that follows, 16: it was first committed elsewhere, 32: by a server of another version) · released u64
+//! commit time in microseconds u64 · server id u32 · [ server's uuid 16 bytes · number u64 ] · [ its first commit's time u64 ] · [ that server's version u32 ]
 //! groups u16 · { statement u8 · events u32 · bytes u64 }*
 //! parts u32 · { lsn u64 · bytes u32 }*
 //! raw events
@@ -21,6 +21,7 @@ const ASSIGNED: u8 = 2;
 const TAKEN: u8 = 4;
 const FREE: u8 = 8;
 const REPLICATED: u8 = 16;
+const OTHER_VERSION: u8 = 32;
 
 /// What a record without events says of a number of this server's own GTIDs. It is in the log, so that the numbers that follow come out the same after
 /// a crash.
@@ -90,6 +91,8 @@ pub(crate) struct Payload {
     pub commit_time: u64,
     /// When it was committed where it comes from; `None`: here.
     pub original_commit_time: Option<u64>,
+    /// The version of the server that it comes from; `None`: ours.
+    pub original_version: Option<u32>,
     pub server_id: u32,
     pub gtid: GtidChoice,
     pub groups: Vec<EventGroup>,
@@ -105,7 +108,8 @@ impl Payload {
             GtidChoice::Anonymous => ANONYMOUS,
             GtidChoice::Assigned(..) => ASSIGNED,
         };
-        out.push(gtid | if self.original_commit_time.is_some() { REPLICATED } else { 0 });
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        out.push(gtid | flag(self.original_commit_time.is_some(), REPLICATED) | flag(self.original_version.is_some(), OTHER_VERSION));
         out.extend_from_slice(&self.released.0.to_le_bytes());
         out.extend_from_slice(&self.commit_time.to_le_bytes());
         out.extend_from_slice(&self.server_id.to_le_bytes());
@@ -115,6 +119,9 @@ impl Payload {
         }
         if let Some(time) = self.original_commit_time {
             out.extend_from_slice(&time.to_le_bytes());
+        }
+        if let Some(version) = self.original_version {
+            out.extend_from_slice(&version.to_le_bytes());
         }
         out.extend_from_slice(&(self.groups.len() as u16).to_le_bytes());
         for group in &self.groups {
@@ -138,18 +145,20 @@ impl Payload {
 fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let mut rest = bytes;
     let [version, flags] = take(&mut rest)?;
-    if version != VERSION || flags & !REPLICATED > ASSIGNED {
+    let gtid = flags & !(REPLICATED | OTHER_VERSION);
+    if version != VERSION || gtid > ASSIGNED {
         return None;
     }
     let released = Lsn(u64::from_le_bytes(take(&mut rest)?));
     let commit_time = u64::from_le_bytes(take(&mut rest)?);
     let server_id = u32::from_le_bytes(take(&mut rest)?);
-    let gtid = match flags & !REPLICATED {
+    let gtid = match gtid {
         ANONYMOUS => GtidChoice::Anonymous,
         ASSIGNED => GtidChoice::Assigned(Uuid(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?)),
         _ => GtidChoice::Automatic,
     };
     let original_commit_time = if flags & REPLICATED != 0 { Some(u64::from_le_bytes(take(&mut rest)?)) } else { None };
+    let original_version = if flags & OTHER_VERSION != 0 { Some(u32::from_le_bytes(take(&mut rest)?)) } else { None };
     let groups = u16::from_le_bytes(take(&mut rest)?);
     let groups = (0..groups)
         .map(|_| {
@@ -162,7 +171,7 @@ fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let parts = (0..parts)
         .map(|_| Some(Part { lsn: Lsn(u64::from_le_bytes(take(&mut rest)?)), bytes: u32::from_le_bytes(take(&mut rest)?) }))
         .collect::<Option<_>>()?;
-    Some((Payload { released, commit_time, original_commit_time, server_id, gtid, groups, parts }, rest))
+    Some((Payload { released, commit_time, original_commit_time, original_version, server_id, gtid, groups, parts }, rest))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -184,6 +193,7 @@ mod tests {
             Payload { gtid: GtidChoice::Assigned(Uuid([7; 16]), 5), original_commit_time: Some(1 << 50), ..Payload::default() },
             Payload {
                 original_commit_time: Some(7),
+                original_version: Some(80_012),
                 released: Lsn(5),
                 commit_time: 1 << 50,
                 server_id: 9,

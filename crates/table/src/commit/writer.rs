@@ -336,7 +336,7 @@ impl Writer {
             following_events: group.events,
             checksum: self.checksum,
             immediate_server_version: self.settings.version_number,
-            original_server_version: self.settings.version_number,
+            original_server_version: payload.original_version.unwrap_or(self.settings.version_number),
         };
         transaction::gtid(stamp, &event, &mut raw);
         self.append(&raw);

@@ -86,7 +86,7 @@ impl Database {
         Ok(())
     }
 
-    /// DROP … IF EXISTS of what is not there: as in MySQL the binary log has it.
+    /// Logs a statement that changes nothing of the catalog: DROP … IF EXISTS of what is not there, ANALYZE TABLE.
     pub fn log_needless_drop(self: &Arc<Self>, cx: &DdlContext) -> Result<(), MySqlError> {
         cx.commit(self, self.engine().begin(Isolation::ReadCommitted))
     }

@@ -82,6 +82,11 @@ impl Collation {
         }
     }
 
+    /// As `default_of`, where the default of utf8mb4 is `utf8mb4` (`default_collation_for_utf8mb4`).
+    pub fn default_among(charset: Charset, utf8mb4: &'static Collation) -> &'static Collation {
+        if charset == Charset::Utf8mb4 { utf8mb4 } else { Collation::default_of(charset) }
+    }
+
     /// The `_bin` collation of a character set.
     pub fn binary_of(charset: Charset) -> &'static Collation {
         let is_bin = |collation: &&Collation| collation.charset == charset && collation.is_binary_order() && (collation.pad_space || charset == Charset::Binary);

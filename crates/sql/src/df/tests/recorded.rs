@@ -20,7 +20,7 @@ fn tables() -> Fixture {
             .columns
             .iter()
             .map(|c| {
-                let def = ColumnDef::new(&c.name, resolve_type(&c.ty, Collation::utf8mb4(), &c.name).unwrap());
+                let def = ColumnDef::new(&c.name, resolve_type(&c.ty, Collation::utf8mb4(), Collation::utf8mb4(), &c.name).unwrap());
                 if c.nullable == Some(false) { def.not_null() } else { def }
             })
             .collect();

@@ -107,6 +107,10 @@ impl Converter {
                 match (self.strict, in_place) {
                     (true, true) => return Err(err(1138, "Invalid use of NULL value")),
                     (true, false) => return Err(err(1265, truncated)),
+                    _ if self.rules.takes_null_for_now(&self.state, column) => {
+                        self.rules.check_null(&mut self.state, column, &mut new[column], true)?;
+                        continue;
+                    }
                     _ => {}
                 }
                 new[column] = implicit_default(&def.ty);

@@ -419,6 +419,35 @@ async fn a_server_without_the_binary_log_says_so() {
     assert!(c.rows("SHOW BINLOG EVENTS").await.is_empty());
     c.ok("FLUSH LOGS").await;
     assert_eq!(c.value("SELECT @@log_bin").await, "0");
+    // Nothing would keep a GTID.
+    c.ok(&format!("SET GLOBAL gtid_purged = '{OTHER}:1-5'")).await;
+    assert_eq!(c.rows("SHOW WARNINGS").await[0][1], "1381");
+    let server = Server::with(|settings| {
+        for (name, value) in [("gtid_mode", "ON"), ("enforce_gtid_consistency", "ON")] {
+            settings.set(name, Some(value)).unwrap();
+        }
+    });
+    let mut c = server.client().await;
+    for sql in [format!("SET GLOBAL gtid_purged = '{OTHER}:1-5'"), format!("SET gtid_next = '{OTHER}:1'")] {
+        assert_eq!(c.error(&sql).await.0, 1381, "{sql}");
+    }
+    c.ok("SET gtid_next = 'AUTOMATIC'").await;
+}
+
+/// As MySQL 8.0.12 has it.
+#[tokio::test]
+async fn what_is_done_for_tables_is_told_unless_it_is_local() {
+    let (_server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    let mut seen = events(&mut c).await.len();
+    for sql in ["ANALYZE TABLE t", "OPTIMIZE TABLE t", "REPAIR TABLE t"] {
+        c.rows(sql).await;
+        assert_eq!(news(&mut c, &mut seen).await, format!("use `d`; {sql}"));
+    }
+    for sql in ["ANALYZE LOCAL TABLE t", "OPTIMIZE NO_WRITE_TO_BINLOG TABLE t", "CHECK TABLE t", "CHECKSUM TABLE t"] {
+        c.rows(sql).await;
+        assert_eq!(news(&mut c, &mut seen).await, "", "{sql}");
+    }
 }
 
 const OTHER: &str = "11111111-1111-1111-1111-111111111111";

@@ -103,6 +103,7 @@ impl FastQuery {
         let forced = executor == Executor::Fast;
         let mut query = FastQuery { source, stages, budget: BUDGET };
         let faster = if is_empty { true } else if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
+        query.cover();
         if forced {
             query.budget = u64::MAX;
         }
@@ -186,6 +187,41 @@ impl FastQuery {
             }
         }
         Some(small)
+    }
+
+    /// Leaves the rows alone where the entries of an index have all that is asked of them. What is locked is a row.
+    fn cover(&mut self) {
+        let fields = self.fields_read();
+        match &mut self.source {
+            Source::Table(source) if source.lock.is_none() && source.index != 0 => {
+                let columns: Vec<usize> = fields.into_iter().map(|field| source.columns[field]).collect();
+                source.covered = source.table.covers(source.index, &columns).then_some(columns);
+            }
+            Source::Join(join) => join.cover(),
+            _ => {}
+        }
+    }
+
+    /// The fields of the table's rows that something reads.
+    fn fields_read(&self) -> Vec<usize> {
+        let Source::Table(source) = &self.source else { return Vec::new() };
+        let mut read: Vec<usize> = source.residual.iter().flat_map(Expr::columns).collect();
+        for stage in &self.stages {
+            match stage {
+                Stage::Filter(predicate) => read.extend(predicate.columns()),
+                Stage::Sort(keys) => read.extend(keys.iter().flat_map(|key| key.expr.columns())),
+                Stage::Limit { .. } => {}
+                Stage::Project(exprs) => read.extend(exprs.iter().flat_map(Expr::columns)),
+                Stage::Aggregate(aggregates) => read.extend(aggregates.iter().flat_map(|a| &a.args).flat_map(Expr::columns)),
+                Stage::Group { groups, aggregates, .. } => read.extend(groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).flat_map(Expr::columns)),
+                // It compares whole rows.
+                Stage::Distinct(_) => break,
+            }
+            if matches!(stage, Stage::Project(_) | Stage::Aggregate(_) | Stage::Group { .. }) {
+                return read;
+            }
+        }
+        (0..source.columns.len()).collect()
     }
 
     /// COUNT(*) of a table, MIN or MAX of an indexed column.
@@ -389,7 +425,7 @@ fn small_limit(count: &Expr) -> bool {
 fn table_source(rel: &Rel) -> TableSource {
     let RelKind::Scan { table, columns, indexes, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
     let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_KEY && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
-    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, ordered: false, residual: None, lock: *lock }
+    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, ordered: false, residual: None, lock: *lock, covered: None }
 }
 
 /// The evaluator can do it by itself: no subquery, no enclosing row.

@@ -60,6 +60,8 @@ struct TableSource {
     /// What the index leaves to be checked.
     residual: Option<Expr>,
     lock: Option<LockSpec>,
+    /// The entries of the index have all that is asked of the rows: these columns of the table.
+    covered: Option<Vec<usize>>,
 }
 
 impl TableSource {
@@ -91,7 +93,8 @@ pub(crate) enum Reading<'a> {
     /// An index knows the answer: how many entries it has, or what is at one of its ends.
     Counted,
     /// Those of one table that `access` finds, or all in the order of an index.
-    Table { index: usize, access: Option<&'a IndexAccess>, backward: bool },
+    /// `covering`: the entries of the index are enough.
+    Table { index: usize, access: Option<&'a IndexAccess>, backward: bool, covering: bool },
     /// Those of several tables, in the order in which they are read.
     Join(Vec<JoinStep<'a>>),
 }
@@ -101,7 +104,7 @@ impl FastQuery {
     pub(crate) fn reading(&self) -> Reading<'_> {
         match &self.source {
             Source::Rows(_) => Reading::Constants,
-            Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward },
+            Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward, covering: source.covered.is_some() },
             Source::Join(join) => Reading::Join(join.steps()),
             Source::Count(_) | Source::Extreme { .. } => Reading::Counted,
         }

@@ -1,6 +1,6 @@
 //! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
 
-use highkey_table::{Direction, KeyRange, Row, RowBatch, RowUse};
+use highkey_table::{Direction, Isolation, KeyRange, Row, RowBatch, RowUse};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
@@ -231,7 +231,9 @@ impl Session {
                 }
             }
             Source::Count(table) => {
-                let mut scan = table.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?;
+                // Each index has an entry for each row.
+                let index = if self.txn().isolation() == Isolation::ReadUncommitted { 0 } else { plan::smallest_index(table) };
+                let mut scan = table.scan(self.txn(), index, &KeyRange::all(), Direction::Forward)?;
                 let mut rows = 0;
                 while let Some(n) = scan.count_batch()? {
                     rows += n;
@@ -415,7 +417,10 @@ impl Session {
                 if run.scanned > 0 {
                     self.txn().breathe(1).await?;
                 }
-                let found = source.table.get(self.txn(), source.index, key)?;
+                let found = match &source.covered {
+                    Some(columns) => source.table.get_columns(self.txn(), source.index, key, columns)?,
+                    None => source.table.get(self.txn(), source.index, key)?,
+                };
                 run.lap(SCAN);
                 if let Some(found) = found {
                     self.push_found(source, run, &found, destination)?;
@@ -427,6 +432,9 @@ impl Session {
             }
             let before = run.scanned;
             let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
+            if let Some(columns) = &source.covered {
+                scan = scan.of_columns(columns);
+            }
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
                     self.txn().breathe(1).await?;

@@ -81,7 +81,7 @@ END
 LOAD=$!
 SERVERS+=("$LOAD")
 echo "$LOAD" >"$WORK/load.pid"
-"$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
+"$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase --keep-binlog \
     --before-load "bash $WORK/settle $PORT $WORK/load.pid" \
     --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "GRANT REPLICATION SLAVE ON *.* TO repl@'%'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }

@@ -9,12 +9,14 @@
 //! - clients that load, copy, index, alter and optimise tables of up to 60,000 rows find each statement done or not done;
 //! - ids of acknowledged auto-increment inserts are there, once, and are never given again;
 //! - clients whose transactions have two phases find prepared what they have prepared, and nothing else, over any number of kills, until it is ended;
+//! - with a binary log (`-- --log-bin`), its events make exactly the rows that are there;
 //! - CHECK TABLE finds nothing, on any table.
 //!
 //! The seed is printed; the same seed gives the same statements (not the same interleaving).
 
 mod branches;
 mod bulk;
+mod logged;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,6 +32,7 @@ use rand::{Rng, SeedableRng};
 use crate::Result;
 use branches::Brancher;
 use bulk::Filler;
+use logged::Logged;
 
 #[derive(Args, Clone)]
 pub struct Options {
@@ -51,6 +54,9 @@ pub struct Options {
     /// No XA COMMIT ... ONE PHASE: a replica that is MariaDB 10.11 cannot apply MySQL's event for it (error 1399)
     #[arg(long)]
     no_one_phase: bool,
+    /// Leave the binary log's files for others to read: they are not compared with the rows, and not purged
+    #[arg(long)]
+    keep_binlog: bool,
     /// Longest time under load before the kill, in ms
     #[arg(long, default_value_t = 600)]
     load_ms_max: u64,
@@ -89,7 +95,6 @@ struct Owner {
 #[derive(Default)]
 struct Numbered {
     acknowledged: BTreeSet<u64>,
-    highest: u64,
 }
 
 pub async fn run(options: Options) -> Result<()> {
@@ -104,6 +109,7 @@ pub async fn run(options: Options) -> Result<()> {
     let mut fillers: Vec<Filler> = (0..options.clients.div_ceil(3)).map(|id| Filler::new(id, rng.random())).collect();
     let mut branchers: Vec<Brancher> = (0..options.clients.div_ceil(2)).map(|id| Brancher::new(id, rng.random())).collect();
     let mut numbered = Numbered::default();
+    let mut logged = Logged::default();
     let (mut transactions, mut outlived, begin) = (0_u64, 0, Instant::now());
     for cycle in 0..options.cycles {
         let mut server = start(&options)?;
@@ -117,6 +123,7 @@ pub async fn run(options: Options) -> Result<()> {
         let told = |e: crate::Error| format!("cycle {cycle}, seed {}: {e}", options.seed);
         undone(&mut control).await.map_err(told)?;
         verify(&mut control, &mut owners, &mut fillers, &mut numbered).await.map_err(told)?;
+        logged.verify(&mut control, &options).await.map_err(told)?;
         outlived += branches::verify(&mut control, &mut branchers, false).await.map_err(told)?;
         control.query_drop("SET GLOBAL local_infile = ON").await?;
         if let Some(command) = &options.before_load {
@@ -170,7 +177,6 @@ pub async fn run(options: Options) -> Result<()> {
                         if !numbered.acknowledged.insert(id) {
                             return Err(format!("cycle {cycle}: id {id} was given twice").into());
                         }
-                        numbered.highest = numbered.highest.max(id);
                     }
                 }
                 Done::Other(n) => transactions += n,
@@ -185,10 +191,14 @@ pub async fn run(options: Options) -> Result<()> {
     let mut control = connect_when_ready(&options, &mut server).await?;
     undone(&mut control).await?;
     verify(&mut control, &mut owners, &mut fillers, &mut numbered).await?;
+    logged.verify(&mut control, &options).await?;
     outlived += branches::verify(&mut control, &mut branchers, true).await?;
     drop(control);
     drop(server);
     println!("{} kills, {transactions} acknowledged transactions, {outlived} times one was prepared over a kill, nothing lost, nothing half done", options.cycles);
+    if logged.changes > 0 {
+        println!("{} rows of the binary log made the same tables", logged.changes);
+    }
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highkey_table::{Progress, Stage};
 use parking_lot::Mutex;
 
-use super::parallel::SerialReason;
+use super::parallel::{ParallelSettings, SerialReason};
 use crate::session::Work;
 
-/// The queries on DataFusion of a connection's running statement.
+/// The queries on DataFusion of a connection's running statement, and why those on the fast path, if they were large, did without.
 #[derive(Debug, Default)]
 pub struct QueryActivity {
     /// On how many threads they ran: a bit for several, and one for each reason why on one.
@@ -20,6 +20,8 @@ pub struct QueryActivity {
     scans: Mutex<Vec<Arc<ScanActivity>>>,
     /// Rows that scans have found by ranges of an index.
     by_ranges: AtomicU64,
+    /// What the session asks of the statement's queries, once there is one.
+    settings: Mutex<Option<ParallelSettings>>,
     /// What queries that have run to their end have done besides reading rows.
     work: Mutex<Work>,
 }
@@ -38,14 +40,24 @@ impl QueryActivity {
         self.by_ranges.store(0, Ordering::Relaxed);
         // Of a query that ran to its end, but whose statement did not.
         *self.work.lock() = Work::default();
+        *self.settings.lock() = None;
         let mut scans = self.scans.lock();
         if !scans.is_empty() {
             scans.clear();
         }
     }
 
+    /// What is asked of a query that is about to be planned, for whoever explains it.
+    pub fn note_settings(&self, settings: &ParallelSettings) {
+        *self.settings.lock() = Some(settings.clone());
+    }
+
+    pub fn settings(&self) -> Option<ParallelSettings> {
+        self.settings.lock().clone()
+    }
+
     /// A query is about to run on so many threads, or on one.
-    pub(super) fn note_degree(&self, degree: Result<usize, SerialReason>) {
+    pub fn note_degree(&self, degree: Result<usize, SerialReason>) {
         let bit = degree.map_or_else(|reason| 1 << reason as u8, |_| PARALLEL);
         self.degrees.fetch_or(bit, Ordering::Relaxed);
     }
@@ -168,7 +180,7 @@ mod tests {
         assert!(!activity.was_parallel());
         activity.note_degree(Ok(2));
         assert!(activity.was_parallel());
-        assert_eq!(activity.was_serial(), [false; 5]);
+        assert_eq!(activity.was_serial(), [false; SerialReason::ALL.len()]);
         for (n, reason) in SerialReason::ALL.into_iter().enumerate() {
             activity.clear();
             activity.note_degree(Err(reason));

@@ -50,7 +50,7 @@ impl PhysicalOptimizerRule for UnionInOrder {
 
 /// Its inputs' rows, one input after the other.
 #[derive(Debug)]
-struct Append {
+pub(super) struct Append {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
 }

@@ -14,6 +14,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
 use datafusion::physical_plan::statistics::StatisticsContext;
 
+use super::kept_rows::KeptRowsExec;
 use super::materialize::CteExec;
 use super::scan::ScanExec;
 
@@ -89,6 +90,9 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
     }
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         return Rows { estimate: cte.row_estimate(), whole: cte.row_estimate() };
+    }
+    if let Some(kept) = plan.downcast_ref::<KeptRowsExec>() {
+        return Rows { estimate: kept.count() as f64, whole: kept.count() as f64 };
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         let (left, right) = (rows(join.left()), rows(join.right()));

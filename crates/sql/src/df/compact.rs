@@ -3,20 +3,24 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::windows::BoundedWindowAggExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, replace_children_if_necessary};
 use futures::{StreamExt, TryStreamExt};
 
+use super::error::final_refusal;
 use super::through::{OnTheWay, Through};
 
+/// A text's place in an array.
+const VIEW_BYTES: usize = 16;
 /// More buffers than this are made one.
 const MOST_BUFFERS: usize = 4;
 
@@ -103,6 +107,43 @@ pub(super) fn tight(array: &ArrayRef) -> ArrayRef {
         _ => return array.clone(),
     };
     if buffers.iter().map(|buffer| buffer.capacity()).sum::<usize>() > 2 * used { together(array) } else { array.clone() }
+}
+
+/// Bytes of a batch's values; of buffers that other batches may share, those that it uses.
+pub(super) fn used_bytes(batch: &RecordBatch) -> usize {
+    let used = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used() + VIEW_BYTES * column.len(),
+        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used() + VIEW_BYTES * column.len(),
+        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
+    };
+    batch.columns().iter().map(used).sum()
+}
+
+/// Counts the rows that a window keeps before it gives any: all those of its input.
+#[derive(Debug)]
+struct RowsOfWindow;
+
+impl OnTheWay for RowsOfWindow {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
+        let memory = MemoryConsumer::new("rows of a window").register(context.memory_pool());
+        let counted = move |batch: RecordBatch| -> Result<RecordBatch> {
+            memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
+            Ok(batch)
+        };
+        Box::pin(RecordBatchStreamAdapter::new(input.schema(), input.map(move |batch| counted(batch?))))
+    }
+}
+
+/// The plan with the rows counted that its windows keep: those whose frames end with the partition.
+pub(super) fn windows_counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        if !node.is::<WindowAggExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let input = Through::over(node.children()[0].clone(), Arc::new(RowsOfWindow));
+        Ok(Transformed::yes(replace_children_if_necessary(node, vec![input])?))
+    })
+    .data()
 }
 
 /// Texts or byte strings in buffers of their own that hold nothing else; any other array as it is.

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::LogicalPlan;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
@@ -21,6 +23,7 @@ use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
 use super::kept::{KeptPlan, PlanSlot};
 use super::materialize::MaterializedCte;
+use super::memory::OwnMemory;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::measure::Profile;
@@ -119,6 +122,8 @@ pub(super) struct Shared {
     wanted: usize,
     serial_reason: Option<SerialReason>,
     taken: Mutex<Option<TakenWorkers>>,
+    /// Held by the part of the query that asks for them.
+    taking: tokio::sync::Mutex<()>,
     /// There were no workers when it asked: it does not wait for them again.
     refused: AtomicBool,
     /// The order in which rows come shows in the answer: they come as on one thread.
@@ -129,6 +134,8 @@ pub(super) struct Shared {
     pub calls_session: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
+    /// Of the last attempt, if others have left no memory.
+    own_memory: OnceLock<OwnMemory>,
     /// The attempt before has failed, and this one finds out behind which warnings: until then.
     by_row: OnceLock<Instant>,
     /// What the attempt runs is planned.
@@ -145,6 +152,8 @@ pub(super) struct Shared {
     pub owner: Arc<Owner>,
     /// Its plan holds what is this execution's only.
     for_once: AtomicBool,
+    /// Its plan runs others when it is executed.
+    runs_inside: AtomicBool,
 }
 
 impl Shared {
@@ -180,11 +189,13 @@ impl Shared {
             wanted: wanted.unwrap_or(1),
             serial_reason: wanted.err(),
             taken: Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
             calls_session: rel.calls_session(),
             spilling: AtomicUsize::new(0),
+            own_memory: OnceLock::new(),
             by_row: OnceLock::new(),
             executes: AtomicBool::new(false),
             examined_before,
@@ -193,6 +204,7 @@ impl Shared {
             constants: Mutex::default(),
             owner,
             for_once: AtomicBool::new(false),
+            runs_inside: AtomicBool::new(false),
         });
         *shared.owner.0.lock() = Arc::downgrade(&shared);
         shared
@@ -205,6 +217,21 @@ impl Shared {
 
     pub fn is_for_once(&self) -> bool {
         self.for_once.load(Ordering::Relaxed)
+    }
+
+    /// The same, of a plan that runs others for its rows.
+    pub fn plan_runs_inside(&self) {
+        self.plan_for_once();
+        self.runs_inside.store(true, Ordering::Relaxed);
+    }
+
+    pub fn runs_inside(&self) -> bool {
+        self.runs_inside.load(Ordering::Relaxed)
+    }
+
+    /// Another attempt gives the same rows.
+    pub fn may_give_rows_again(&self) -> bool {
+        !self.has_steps && !self.calls_session
     }
 
     /// Ends the query if it was killed, or what a thread works for if nobody wants it any more. Every source of rows asks once per batch.
@@ -357,15 +384,15 @@ impl Shared {
         if self.has_steps || self.is_by_row() {
             return Err(SerialReason::Order);
         }
-        // Another part of the query may have them already.
-        let taken = self.taken.lock().as_ref().map(|taken| taken.count);
         if !divisible {
-            return taken.ok_or(SerialReason::Order);
+            return self.taken().ok_or(SerialReason::Order);
         }
         if cost < self.parallel.cost_threshold as f64 {
             return Err(SerialReason::Cost);
         }
-        if let Some(count) = taken {
+        let _taking = self.taking.lock().await;
+        // Another part of the query may have them already.
+        if let Some(count) = self.taken() {
             return Ok(count);
         }
         if self.explain {
@@ -390,6 +417,11 @@ impl Shared {
         Ok(count)
     }
 
+    /// How many workers the query has, if some part of it has taken them.
+    fn taken(&self) -> Option<usize> {
+        self.taken.lock().as_ref().map(|taken| taken.count)
+    }
+
     /// Even a scan of few rows is cut into pieces: `parallel_cost_threshold` is 0.
     pub fn cuts_small_scans(&self) -> bool {
         self.parallel.cost_threshold == 0
@@ -403,7 +435,27 @@ impl Shared {
     /// How a plan for so many threads is made.
     pub fn planning(&self, degree: usize, plan: &LogicalPlan) -> Planning {
         let windows = plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)))).unwrap_or(false);
-        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows, by_row: self.calls_session || self.is_by_row() }
+        Planning {
+            degree,
+            spilling: self.spilling.load(Ordering::Relaxed),
+            windows,
+            by_row: self.calls_session || self.is_by_row(),
+            own_memory: self.own_memory.get().is_some(),
+        }
+    }
+
+    /// Where the attempt counts what it keeps.
+    pub fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        self.own_memory.get().map_or(self.engine.memory_pool(), |own| &own.environment.memory_pool)
+    }
+
+    /// What a plan that was made under `state` runs in.
+    pub fn task_context(&self, state: &SessionState) -> Arc<TaskContext> {
+        let context = TaskContext::from(state);
+        Arc::new(match self.own_memory.get() {
+            Some(own) => context.with_runtime(own.environment.clone()),
+            None => context,
+        })
     }
 
     fn start_anew(&self) {
@@ -424,10 +476,19 @@ impl Shared {
         if self.spilling.load(Ordering::Relaxed) < SPILLING_BATCH_ROWS.len() { degree.unwrap_or(1) } else { 1 }
     }
 
-    /// Prepares another attempt, with operators that spill and smaller batches; false if this was the last.
-    pub fn start_spilling(&self) -> bool {
+    /// Prepares another attempt, with operators that spill and smaller batches, at last in memory that no other query takes it; false if this was the last.
+    pub async fn start_spilling(&self) -> bool {
+        if self.spilling.load(Ordering::Relaxed) < SPILLING_BATCH_ROWS.len() {
+            self.spilling.fetch_add(1, Ordering::Relaxed);
+        } else {
+            if self.own_memory.get().is_some() {
+                return false;
+            }
+            let Some(own) = self.engine.own_memory(|| self.check_killed().is_err()).await else { return false };
+            let _ = self.own_memory.set(own);
+        }
         self.start_anew();
-        self.spilling.fetch_add(1, Ordering::Relaxed) < SPILLING_BATCH_ROWS.len()
+        true
     }
 
     /// Prepares another attempt, with the rows in their order; false if this was it.

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -16,11 +19,13 @@ use datafusion::prelude::SessionConfig;
 use highkey_table::lower_priority;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 
+use super::LOOK_FOR_KILL;
 use super::append::UnionInOrder;
 use super::awake::Awake;
 use super::build_side::BuildSmallerSide;
-use super::memory::{MemoryUse, QueryMemory};
+use super::memory::{MemoryUse, OWN_AT_ONCE, OWN_BYTES, OwnMemory, QueryMemory};
 use super::merge_join::JoinsBySorting;
 use super::constants::ForgetConstants;
 use super::deal::DealProbes;
@@ -38,6 +43,8 @@ pub(super) const SPILLING_BATCH_ROWS: [usize; 2] = [1024, 32];
 /// alive at once.
 const SHARES: usize = 2;
 const SMALL_SHARES: usize = 16;
+/// How long a query waits for memory of its own while others have theirs.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of a join's table for each row of its build side when it is an array over the range of their keys: about what the row itself takes.
 const DIRECT_BYTES_FOR_EACH: f64 = 128.0;
@@ -72,11 +79,17 @@ pub struct QueryEngine {
     environment: Arc<RuntimeEnv>,
     /// The same memory in small shares, for plans that spill whatever they keep.
     small_shares: Arc<RuntimeEnv>,
+    /// Places of queries that have memory of their own.
+    own_places: Arc<Semaphore>,
     states: Mutex<HashMap<Planning, Arc<SessionState>>>,
     workers: Arc<Workers>,
     give_way: Arc<GiveWay>,
     columns: ColumnCache,
     spill_dir: PathBuf,
+    /// `highkey_temp_space_limit`.
+    temp_limit: AtomicU64,
+    /// What files have of it that are not DataFusion's.
+    temp_beside: AtomicU64,
 }
 
 /// How a query is planned and executed.
@@ -90,6 +103,8 @@ pub(super) struct Planning {
     pub windows: bool,
     /// Batches have one row: it is done with before the next.
     pub by_row: bool,
+    /// In memory of its own ([`OwnMemory`]).
+    pub own_memory: bool,
 }
 
 impl QueryEngine {
@@ -156,11 +171,14 @@ impl QueryEngine {
             config,
             environment,
             small_shares,
+            own_places: Arc::new(Semaphore::new(OWN_AT_ONCE)),
             states: Mutex::default(),
             give_way,
             workers,
             columns: ColumnCache::new(options.column_cache_bytes),
             spill_dir: options.spill_dir,
+            temp_limit: AtomicU64::new(options.temp_bytes),
+            temp_beside: AtomicU64::new(0),
         }))
     }
 
@@ -169,18 +187,19 @@ impl QueryEngine {
         self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
     }
 
-    fn new_state(&self, Planning { degree, spilling, windows, by_row }: Planning) -> SessionState {
+    fn new_state(&self, Planning { degree, spilling, windows, by_row, own_memory }: Planning) -> SessionState {
         let batch_rows = match spilling.checked_sub(1) {
             _ if by_row => 1,
             Some(times) => SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)],
             None => BATCH_ROWS,
         };
         let spilling = spilling > 0;
+        let memory = if own_memory { OWN_BYTES } else { self.memory.limit() };
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.
-        config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
+        config.options_mut().execution.perfect_hash_join_small_build_threshold = (memory / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
-        config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
+        config.options_mut().execution.sort_spill_reservation_bytes = (memory / 64).min(10 << 20);
         if spilling {
             // Batches that are sorted as one give texts that point into all of them: each batch of the result is counted with the buffers of all.
             config.options_mut().execution.sort_in_place_threshold_bytes = 0;
@@ -194,18 +213,61 @@ impl QueryEngine {
             .build()
     }
 
+    /// Where queries count what they keep.
+    pub(super) fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.environment.memory_pool
+    }
+
+    /// Memory for one query alone, which others have left none. Where too many have some of their own it waits for one of them to end: `None` if that takes too
+    /// long, or until `is_killed`.
+    pub(super) async fn own_memory(&self, is_killed: impl Fn() -> bool) -> Option<OwnMemory> {
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            match tokio::time::timeout(LOOK_FOR_KILL, self.own_places.clone().acquire_owned()).await {
+                Ok(place) => return Some(OwnMemory::new(&self.memory, SMALL_SHARES, &self.environment, place.ok()?)),
+                Err(_) if is_killed() || Instant::now() > until => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
     /// `parallel_memory_limit` and `highkey_temp_space_limit` as they are now; for the queries that run, too.
     pub(crate) fn set_limits(&self, memory_bytes: usize, temp_bytes: u64) {
         if self.memory.set_limit(memory_bytes) != memory_bytes {
             self.states.lock().clear();
         }
-        // It fails where spilling is disabled, which it is not.
-        let _ = self.environment.disk_manager.set_max_temp_directory_size(temp_bytes);
+        self.temp_limit.store(temp_bytes, Ordering::Relaxed);
+        self.share_temp();
     }
 
-    /// `PQ_temp_used`: bytes of spill files.
+    /// DataFusion's files may have what the others have not.
+    fn share_temp(&self) {
+        let left = self.temp_limit.load(Ordering::Relaxed).saturating_sub(self.temp_beside.load(Ordering::Relaxed));
+        // It fails where spilling is disabled, which it is not.
+        let _ = self.environment.disk_manager.set_max_temp_directory_size(left);
+    }
+
+    /// Counts bytes of a file that is not DataFusion's; false, and they are not, if all files together would have too many.
+    pub(super) fn take_temp(&self, bytes: u64) -> bool {
+        let beside = self.temp_beside.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if beside.saturating_add(self.environment.disk_manager.used_disk_space()) > self.temp_limit.load(Ordering::Relaxed) {
+            self.temp_beside.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        self.share_temp();
+        true
+    }
+
+    pub(super) fn give_temp_back(&self, bytes: u64) {
+        if bytes > 0 {
+            self.temp_beside.fetch_sub(bytes, Ordering::Relaxed);
+            self.share_temp();
+        }
+    }
+
+    /// `PQ_temp_used`: bytes of spill files, and of those in which rows wait for sessions.
     pub(crate) fn temp_bytes(&self) -> u64 {
-        self.environment.disk_manager.used_disk_space()
+        self.environment.disk_manager.used_disk_space() + self.temp_beside.load(Ordering::Relaxed)
     }
 
     /// The workers of parallel queries.

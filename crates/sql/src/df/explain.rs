@@ -14,6 +14,7 @@ use highkey_table::TableId;
 
 use super::context::Shared;
 use super::few_groups::FewGroupsExec;
+use super::kept_rows::KeptRowsExec;
 use super::lateral::ApplyExec;
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
@@ -238,7 +239,7 @@ fn describe(plan: &dyn ExecutionPlan, wording: &Wording) -> Option<String> {
     match plan.name() {
         "CoalesceBatchesExec" | "CoalescePartitionsExec" | Through::NAME | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
         "Gather" => Some("Gather rows in order".to_string()),
-        "DataSourceExec" => Some("Rows fetched before execution".to_string()),
+        "DataSourceExec" | KeptRowsExec::NAME => Some("Rows fetched before execution".to_string()),
         "PlaceholderRowExec" => Some("Rows fetched before execution  (rows=1)".to_string()),
         "EmptyExec" => Some("Zero rows".to_string()),
         "UnionExec" => Some("Append".to_string()),

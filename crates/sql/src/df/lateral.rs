@@ -464,7 +464,7 @@ impl Apply {
         let logical = lowerer.renamed(lowered, &names)?;
         // What runs for each row runs on one thread.
         let state = lowerer.shared.serial_state(&logical);
-        execute_stream(state.create_physical_plan(&logical).await?, state.task_ctx())
+        execute_stream(state.create_physical_plan(&logical).await?, lowerer.shared.task_context(&state))
     }
 
     /// A value of the input; NULL for a column that is not read.

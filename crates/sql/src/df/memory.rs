@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::out_of_memory;
 
@@ -26,6 +28,11 @@ pub(super) struct QueryMemory {
 const LEAST_SHARE: usize = 2 << 20;
 /// The same for groups, whose texts are in blocks of 2 MiB, some of them at a time.
 const LEAST_GROUPS: usize = 13 << 19;
+
+/// What a query gets for itself when others leave it none: the least that `parallel_memory_limit` may be, in which every operator that spills can work.
+pub(super) const OWN_BYTES: usize = 16 << 20;
+/// So many queries at once. They are beside the limit: 64 MiB at most.
+pub(super) const OWN_AT_ONCE: usize = 4;
 
 /// What a merge asks for while it goes on, and not to read one file more.
 const LITTLE: usize = 64 << 10;
@@ -48,6 +55,11 @@ impl QueryMemory {
     /// The same memory for plans of operators that spill, with another share for each.
     pub fn for_spilling(&self, part: usize) -> QueryMemory {
         QueryMemory { part, spilling: true, ..self.clone() }
+    }
+
+    /// Memory that no other query counts in, for plans of operators that spill. All of it is in use as long as there is one that has it.
+    fn own(&self, part: usize) -> QueryMemory {
+        QueryMemory { used: Arc::default(), limit: Arc::new(AtomicUsize::new(OWN_BYTES)), part, spilling: true, ..self.clone() }
     }
 
     pub fn limit(&self) -> usize {
@@ -105,6 +117,30 @@ impl QueryMemory {
             return out_of_memory(message);
         }
         DataFusionError::ResourcesExhausted(message)
+    }
+}
+
+/// Memory of one query alone, until it is dropped.
+pub(super) struct OwnMemory {
+    /// Where the query runs.
+    pub environment: Arc<RuntimeEnv>,
+    common: QueryMemory,
+    /// Its place among those that have some.
+    _place: OwnedSemaphorePermit,
+}
+
+impl OwnMemory {
+    /// `like`: what its environment is but for the memory, which is beside that of `common`. `part`: as for [`QueryMemory::new`].
+    pub fn new(common: &QueryMemory, part: usize, like: &RuntimeEnv, place: OwnedSemaphorePermit) -> OwnMemory {
+        common.used.fetch_add(OWN_BYTES, Ordering::Relaxed);
+        let environment = RuntimeEnv { memory_pool: Arc::new(common.own(part)), ..like.clone() };
+        OwnMemory { environment: Arc::new(environment), common: common.clone(), _place: place }
+    }
+}
+
+impl Drop for OwnMemory {
+    fn drop(&mut self) {
+        self.common.used.fetch_sub(OWN_BYTES, Ordering::Relaxed);
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread. `one_by_one`: rows of queries that do something for each.
-//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
+//! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `sent`: rows that are not given twice. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread. `one_by_one`: rows of queries that do something for each.
+//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `kept_rows`: rows that were read before. `temp_space`: that of other files. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -27,6 +27,7 @@ mod give_way;
 mod helpers;
 mod in_order;
 mod kept;
+mod kept_rows;
 mod kernel;
 mod key_set;
 mod key_tuples;
@@ -41,10 +42,12 @@ mod read_ahead;
 mod recursion;
 mod repr;
 mod scan;
+mod sent;
 mod sideways;
 mod sorted_groups;
 mod stream;
 mod subquery;
+mod temp_space;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -64,6 +67,7 @@ pub use kept::PlanSlot;
 pub use parallel::{ParallelSettings, SerialReason};
 pub use scan::ROW_COST;
 pub use stream::{RowStream, Rows};
+pub(crate) use temp_space::TempSpace;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -81,7 +85,7 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::sorts_that_spill;
+use compact::{sorts_that_spill, windows_counted};
 use context::Shared;
 use engine::Planning;
 use error::{is_of_rows, is_out_of_memory, to_mysql, user};
@@ -93,6 +97,7 @@ use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
 use one_by_one::one_by_one;
 use read_ahead::probes_read_ahead;
+use sent::{SentRows, runs_out_later};
 use sorted_groups::sorted_groups;
 use yielding::yielding;
 
@@ -168,6 +173,8 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     let mut used = false;
     // Of the attempt before, which this one only retraces.
     let mut failure: Option<DataFusionError> = None;
+    // What has left, if it may start anew behind it.
+    let mut left: Option<SentRows> = None;
     loop {
         if let Some(profile) = &shared.profile {
             profile.start_over();
@@ -188,16 +195,22 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
             if let Some(profile) = &shared.profile {
                 profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree), &shared));
             }
+            if left.is_none() && shared.may_give_rows_again() && (shared.runs_inside() || runs_out_later(&plan.physical)?) {
+                left = Some(SentRows::default());
+            }
             let stream = execute_stream(plan.physical.clone(), plan.context)?;
             shared.begin_rows();
             Ok((stream, scan::working(&plan.physical)))
         });
-        let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false, retraces: failure.is_some() };
+        if let Some(left) = &mut left {
+            left.begin();
+        }
+        let mut out = Output { rows: &rows, planned: &mut planned, left: &mut left, held: Vec::new(), held_bytes: 0, sent: false, retraces: failure.is_some() };
         let outcome = match begun {
             Ok((stream, working)) => send_rows(&shared, stream, &mut out).await.map(|()| shared.activity.add_work(&working.end())),
             Err(error) => Err(error),
         };
-        // As long as nothing has left the query it may start again.
+        // As long as nothing has left the query it may start again; for want of memory behind rows that it leaves out, too.
         let sent = out.sent;
         if outcome.is_err() {
             (kept, used) = (None, false);
@@ -208,22 +221,31 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
             (Err(error), Some(_)) if is_of_rows(&error) => return tell(error, planned, &rows).await,
             (_, Some(before)) => return tell(before, planned, &rows).await,
         };
-        match outcome {
-            Ok(()) => {
-                if let (Some(slot), Some(kept)) = (slot, kept)
-                    && is_alone(&shared, &alive).await
-                {
-                    slot.put(kept, used);
-                }
-                return;
+        let Err(error) = outcome else {
+            if let (Some(slot), Some(kept)) = (slot, kept)
+                && is_alone(&shared, &alive).await
+            {
+                slot.put(kept, used);
             }
-            // As on one thread, where the order of the rows is always the same.
-            Err(_) if !sent && shared.order.is_raised() && shared.start_in_order() => continue,
-            // With operators that spill.
-            Err(error) if !sent && is_out_of_memory(&error) && shared.start_spilling() => continue,
-            Err(error) if is_of_rows(&error) && shared.start_by_row() => failure = Some(error),
-            Err(error) => return tell(error, planned, &rows).await,
+            return;
+        };
+        // As on one thread, where the order of the rows is always the same.
+        if !sent && shared.order.is_raised() && shared.start_in_order() {
+            continue;
         }
+        // With operators that spill.
+        if (!sent || left.is_some()) && is_out_of_memory(&error) {
+            if shared.start_spilling().await {
+                continue;
+            }
+            // Perhaps while it waited.
+            let error = shared.check_killed().err().unwrap_or(error);
+            return tell(error, planned, &rows).await;
+        }
+        if !(is_of_rows(&error) && shared.start_by_row()) {
+            return tell(error, planned, &rows).await;
+        }
+        failure = Some(error);
     }
 }
 
@@ -277,6 +299,8 @@ struct Output<'a> {
     rows: &'a mpsc::Sender<DfResult<RecordBatch>>,
     /// Who waits for the plan; told when rows are about to leave.
     planned: &'a mut Option<oneshot::Sender<DfResult<()>>>,
+    /// Where it is noted what leaves.
+    left: &'a mut Option<SentRows>,
     held: Vec<RecordBatch>,
     held_bytes: usize,
     sent: bool,
@@ -291,21 +315,33 @@ impl Output<'_> {
     }
 
     /// Sends what was held. False: nobody wants rows any more.
-    async fn release(&mut self) -> bool {
+    async fn release(&mut self) -> DfResult<bool> {
         if self.retraces {
             self.held.clear();
-            return true;
+            return Ok(true);
         }
         if let Some(planned) = self.planned.take() {
             let _ = planned.send(Ok(()));
         }
         for batch in std::mem::take(&mut self.held) {
+            let batch = match self.left {
+                Some(left) => left.fresh(batch)?,
+                None => batch,
+            };
             self.sent |= batch.num_rows() > 0;
             if self.rows.send(Ok(batch)).await.is_err() {
-                return false;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
+    }
+
+    /// The attempt has given all its rows.
+    async fn finish(&mut self) -> DfResult<()> {
+        if self.release().await? && !self.retraces && let Some(left) = self.left {
+            left.end()?;
+        }
+        Ok(())
     }
 }
 
@@ -315,7 +351,7 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
     // Operators that watch the order see all their rows before they give any, so it is known early. Behind more rows than are held here,
     // a group whose texts differ may show another of them than on one thread.
     let mut hold = shared.order.is_watching();
-    if !hold && !out.release().await {
+    if !hold && !out.release().await? {
         return Ok(());
     }
     let order_was_seen = || if shared.order.is_raised() { exec_err!("the order of the rows shows") } else { Ok(()) };
@@ -342,16 +378,15 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
             order_was_seen()?;
             hold = out.held_bytes < HELD_BYTES;
         }
-        if !hold && !out.release().await {
+        if !hold && !out.release().await? {
             // Nobody wants them any more.
             return Ok(());
         }
     }
     if hold || out.can_wait(shared) {
         order_was_seen()?;
-        out.release().await;
     }
-    Ok(())
+    out.finish().await
 }
 
 /// A plan as DataFusion made it.
@@ -460,19 +495,19 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
         let physical = if once && degree.is_ok() { probes_read_ahead(physical)? } else { physical };
-        let physical = measured(shared, physical)?;
+        let physical = measured(shared, windows_counted(physical)?)?;
         // Behind the timings: those of a grouping are of what is done in its place.
         let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
         let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
-        return Ok(Physical { physical, context: state.task_ctx(), degree });
+        return Ok(Physical { physical, context: shared.task_context(&state), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-    let physical = measured(shared, physical)?;
+    let physical = measured(shared, windows_counted(physical)?)?;
     let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
-    Ok(Physical { physical, context: state.task_ctx(), degree })
+    Ok(Physical { physical, context: shared.task_context(&state), degree })
 }
 
 /// Under EXPLAIN ANALYZE, the plan that tells what its operators do.

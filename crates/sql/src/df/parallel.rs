@@ -28,10 +28,13 @@ pub enum SerialReason {
     Workers,
     /// Its answer depends on the order of the rows, and no scan of it can be shared in order, or it evaluates what must be evaluated row by row.
     Order,
+    /// The fast path has read its rows, so many that DataFusion would have shared them out.
+    FastPath,
 }
 
 impl SerialReason {
-    pub const ALL: [SerialReason; 5] = [SerialReason::Disabled, SerialReason::Hint, SerialReason::Cost, SerialReason::Workers, SerialReason::Order];
+    pub const ALL: [SerialReason; 6] =
+        [SerialReason::Disabled, SerialReason::Hint, SerialReason::Cost, SerialReason::Workers, SerialReason::Order, SerialReason::FastPath];
 
     /// As in `PQ_serial_<reason>`.
     pub fn name(self) -> &'static str {
@@ -41,6 +44,7 @@ impl SerialReason {
             SerialReason::Cost => "cost",
             SerialReason::Workers => "workers",
             SerialReason::Order => "order",
+            SerialReason::FastPath => "fast_path",
         }
     }
 
@@ -52,6 +56,7 @@ impl SerialReason {
             SerialReason::Cost => "cost below parallel_cost_threshold",
             SerialReason::Workers => "no free workers",
             SerialReason::Order => "the answer depends on the order of the rows",
+            SerialReason::FastPath => "the fast path",
         }
     }
 }
@@ -90,6 +95,15 @@ impl ParallelSettings {
         }
     }
 
+    /// A query with that hint may have several threads.
+    pub fn wants_several(&self, hint: &PqHint) -> bool {
+        match hint {
+            PqHint::Off => false,
+            PqHint::On { workers, .. } => workers.is_none_or(|workers| workers > 1),
+            PqHint::Unset => self.enabled && self.default_degree > 1,
+        }
+    }
+
     /// How many threads a query should have, from what is known before it is planned.
     pub fn wanted(&self) -> Result<usize, SerialReason> {
         let degree = match &self.hint {
@@ -116,8 +130,8 @@ impl ParallelSettings {
 /// and its users have come to expect it.
 fn gives_rows_as_read(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. }
-        | RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. }
+        | RelKind::CteScan { .. } | RelKind::Apply { .. } | RelKind::JsonTable { .. } => true,
         RelKind::Filter { input, .. }
         | RelKind::Project { input, .. }
         | RelKind::Window { input, .. }
@@ -184,7 +198,7 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
         RelKind::Scan { .. } => seen |= !free,
         RelKind::Apply { made, .. } => seen |= !free || depends_on_order(made),
         RelKind::JsonTable { document, .. } => seen |= depends_on_order(document),
-        RelKind::Values { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
+        RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
     }
     seen || rel.inputs().iter().any(|input| shows_order(input, free))
 }
@@ -206,6 +220,7 @@ fn is_one_row(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() <= 1,
+        RelKind::Kept { rows } => rows.count() <= 1,
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } | RelKind::MaterializedCte { plan: input, .. } => is_one_row(input),
         _ => false,
     }
@@ -343,7 +358,8 @@ impl Workers {
         Some(TakenWorkers { workers: Some(self.clone()), count })
     }
 
-    pub(super) fn stayed_serial(&self, reason: SerialReason) {
+    /// A query has stayed on one thread.
+    pub fn stayed_serial(&self, reason: SerialReason) {
         self.serial[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 

@@ -15,6 +15,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -25,14 +26,18 @@ use highkey_types::{ColumnType, MySqlError, SqlState, TypeKind, errors};
 use parking_lot::Mutex;
 
 use super::append::under_schema;
+use super::compact::used_bytes;
 use super::context::Shared;
-use super::error::user;
+use super::error::{final_refusal, user};
 use super::explain::lines;
 use super::kernel::key_array;
 use super::lower::own_key;
 use super::lower::schema;
 use super::on_threads;
 use crate::plan::{ExprType, Field};
+
+/// What a row that was seen takes beside its bytes.
+const SEEN_BYTES: usize = 40;
 
 /// The previous round's rows.
 #[derive(Debug)]
@@ -148,7 +153,9 @@ impl PartitionStream for Run {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let rounds = Rounds { run: self.clone(), context, seen: HashSet::new(), round: 0, step_rows: 0 };
+        let memory = |name: &str| MemoryConsumer::new(name).register(context.memory_pool());
+        let (seen_memory, round_memory) = (memory("rows of all rounds"), memory("rows of a round"));
+        let rounds = Rounds { run: self.clone(), context, seen: HashSet::new(), seen_memory, round_memory, round: 0, step_rows: 0 };
         let batches = futures::stream::try_unfold(rounds, |mut rounds| async move {
             let rows = rounds.next().await?;
             Ok::<_, datafusion::common::DataFusionError>((!rows.is_empty()).then_some((rows, rounds)))
@@ -163,6 +170,9 @@ struct Rounds {
     context: Arc<TaskContext>,
     /// Rows of a UNION DISTINCT so far.
     seen: HashSet<Box<[u8]>>,
+    seen_memory: MemoryReservation,
+    /// Of the rows of the last round.
+    round_memory: MemoryReservation,
     round: u64,
     /// Those that the step has given so far.
     step_rows: usize,
@@ -188,16 +198,19 @@ impl Rounds {
             reset_plan_states(self.run.step.clone())?
         };
         self.round += 1;
-        let produced: Vec<RecordBatch> = execute_stream(plan, self.context.clone())?.try_collect().await?;
-        let mut rows = Vec::with_capacity(produced.len());
-        for batch in produced {
+        let mut produced = execute_stream(plan, self.context.clone())?;
+        let memory = self.round_memory.new_empty();
+        let mut rows = Vec::new();
+        while let Some(batch) = produced.try_next().await? {
             let batch = under_schema(&batch, self.run.work.schema.clone())?;
             let batch = if self.round > 1 { self.stored(batch)? } else { batch };
             let batch = if self.run.distinct { self.unseen(batch)? } else { batch };
             if batch.num_rows() > 0 {
+                memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
                 rows.push(batch);
             }
         }
+        self.round_memory = memory;
         *self.run.work.rows.lock() = rows.clone();
         Ok(rows)
     }
@@ -242,7 +255,14 @@ impl Rounds {
         let keys = batch.columns().iter().zip(&self.run.fields).map(|(array, field)| key_array(array, own_key(&field.ty.ty))).collect::<Result<Vec<_>>>()?;
         let fields = keys.iter().map(|k| SortField::new(k.data_type().clone())).collect();
         let rows = RowConverter::new(fields)?.convert_columns(&keys)?;
-        let fresh: BooleanArray = rows.iter().map(|row| Some(self.seen.insert(row.as_ref().into()))).collect();
+        let mut bytes = 0;
+        let mut is_fresh = |row: &[u8]| {
+            let fresh = self.seen.insert(row.into());
+            bytes += if fresh { row.len() + SEEN_BYTES } else { 0 };
+            fresh
+        };
+        let fresh: BooleanArray = rows.iter().map(|row| Some(is_fresh(row.as_ref()))).collect();
+        self.seen_memory.try_grow(bytes).map_err(final_refusal)?;
         Ok(filter_record_batch(&batch, &fresh)?)
     }
 }

@@ -9,12 +9,15 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::{ColumnarValue, Expr as DfExpr, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::execute_stream;
+use futures::TryStreamExt;
 use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
-use super::error::{more_than_one_row, user};
+use super::compact::used_bytes;
+use super::error::{final_refusal, is_of_rows, more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::parallel::first_rows_show_order;
@@ -27,7 +30,7 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery,
 impl Lowerer {
     /// A subquery as a function of the enclosing row.
     pub fn subquery(&self, sub: &Subquery, ty: &ExprType, scope: &Scope) -> Result<DfExpr> {
-        self.shared.plan_for_once();
+        self.shared.plan_runs_inside();
         let holder = Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind: SubqueryKind::Scalar, ..sub.clone() })), ty: ty.clone() };
         let outer = holder.columns();
         let operands: Vec<Expr> = match &sub.kind {
@@ -60,7 +63,7 @@ impl Lowerer {
             types,
             form,
             output: ty.ty.clone(),
-            answers: Mutex::default(),
+            answers: Mutex::new(Answers::new(self.shared.memory_pool())),
             only_answer: OnceLock::new(),
             asking: Mutex::new(()),
             // Without arguments it would be folded while planning: EXPLAIN must not run it.
@@ -68,8 +71,11 @@ impl Lowerer {
         };
         // It reads nothing of this row: all that it depends on is known.
         if args.is_empty() && !self.shared.explain && !reads_recursion(&sub.plan) {
-            if let Answer::Value(value) = function.ask(&[], 0)? {
-                return Ok(literal(scalar(&value, &ty.ty)));
+            match function.ask(&[], 0) {
+                Ok(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
+                // It fails for the row that needs it.
+                Err(error) if !is_of_rows(&error) => return Err(error),
+                _ => {}
             }
         }
         Ok(apply(Arc::new(ScalarUDF::new_from_impl(function)), args))
@@ -125,10 +131,17 @@ impl Lowerer {
                 } else {
                     let state = self.shared.serial_state(&plan);
                     let physical = measured(&self.shared, state.create_physical_plan(&plan).await?)?;
-                    (physical, state.task_ctx(), "Serial execute".to_owned())
+                    (physical, self.shared.task_context(&state), "Serial execute".to_owned())
                 };
                 let told = self.shared.profile.as_ref().map(|profile| (profile, lines(physical.as_ref(), format!("Subquery: {how}"), &self.shared)));
-                let rows = collect(physical, context).await?;
+                // Until they are an answer.
+                let memory = MemoryConsumer::new("rows of a subquery").register(context.memory_pool());
+                let mut produced = execute_stream(physical, context)?;
+                let mut rows = Vec::new();
+                while let Some(batch) = produced.try_next().await? {
+                    memory.try_grow(used_bytes(&batch)).map_err(final_refusal)?;
+                    rows.push(batch);
+                }
                 if let Some((profile, lines)) = told {
                     profile.add_subquery(number, lines);
                 }
@@ -150,9 +163,9 @@ pub(super) struct SubqueryFunction {
     types: Vec<ColumnType>,
     form: Option<KeyForm>,
     output: ColumnType,
-    answers: Mutex<HashMap<Box<[u8]>, Arc<Answer>>>,
-    /// Where it reads nothing of the enclosing row.
-    only_answer: OnceLock<Arc<Answer>>,
+    answers: Mutex<Answers>,
+    /// Where it reads nothing of the enclosing row; with what it takes.
+    only_answer: OnceLock<(Arc<Answer>, MemoryReservation)>,
     /// Held by who runs it for that.
     asking: Mutex<()>,
     signature: Signature,
@@ -194,6 +207,72 @@ enum Answer {
     Rows(Vec<Vec<Value>>),
 }
 
+impl Answer {
+    /// About what it takes.
+    fn bytes(&self) -> usize {
+        let row = |row: &Vec<Value>| size_of::<Vec<Value>>() + row.iter().map(value_bytes).sum::<usize>();
+        match self {
+            Answer::Value(value) => value_bytes(value),
+            Answer::Keys { keys, .. } => keys.iter().map(|key| key.len() + ENTRY_BYTES).sum(),
+            Answer::Rows(rows) => rows.iter().map(row).sum(),
+        }
+    }
+}
+
+fn value_bytes(value: &Value) -> usize {
+    let long = match value {
+        Value::Text(text) | Value::Json(text) | Value::Enum(_, text) | Value::Set(_, text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Value>() + long
+}
+
+/// What an entry of a hash table takes beside its key's bytes, about.
+const ENTRY_BYTES: usize = 48;
+
+/// The part of the memory of queries that the answers of one subquery may take.
+const ANSWERS_PART: usize = 16;
+
+/// Those that are known, as long as there is memory for them.
+#[derive(Debug)]
+struct Answers {
+    known: HashMap<Box<[u8]>, Arc<Answer>>,
+    memory: MemoryReservation,
+    most: usize,
+}
+
+impl Answers {
+    fn new(pool: &Arc<dyn MemoryPool>) -> Answers {
+        let most = match pool.memory_limit() {
+            MemoryLimit::Finite(limit) => limit / ANSWERS_PART,
+            _ => usize::MAX,
+        };
+        Answers { known: HashMap::new(), memory: MemoryConsumer::new("answers of a subquery").with_can_spill(true).register(pool), most }
+    }
+
+    /// Where there is no room all others are forgotten: rows that want them ask again.
+    fn keep(&mut self, key: Box<[u8]>, answer: Arc<Answer>) {
+        let bytes = key.len() + ENTRY_BYTES + answer.bytes();
+        if !self.has_room(bytes) {
+            self.known = HashMap::new();
+            self.memory.free();
+            if !self.has_room(bytes) {
+                return;
+            }
+        }
+        if self.known.insert(key, answer).is_some() {
+            // Another worker has asked for the same.
+            self.memory.shrink(bytes);
+        }
+    }
+
+    /// Takes it, if there is.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.memory.size() + bytes <= self.most && self.memory.try_grow(bytes).is_ok()
+    }
+}
+
 impl ScalarUDFImpl for SubqueryFunction {
     fn name(&self) -> &str {
         match self.sub.kind {
@@ -225,12 +304,12 @@ impl ScalarUDFImpl for SubqueryFunction {
         };
         let answer_of = |row: usize| -> Result<Arc<Answer>> {
             let key: Box<[u8]> = outer_rows.as_ref().map_or(Box::default(), |r| r.row(row).as_ref().into());
-            let known = self.answers.lock().get(&key).cloned();
+            let known = self.answers.lock().known.get(&key).cloned();
             if let Some(answer) = known {
                 return Ok(answer);
             }
             let answer = Arc::new(self.ask(&readers, row)?);
-            self.answers.lock().insert(key, answer.clone());
+            self.answers.lock().keep(key, answer.clone());
             Ok(answer)
         };
         // Without columns of the enclosing row it is one answer.
@@ -283,16 +362,18 @@ impl SubqueryFunction {
     /// The answer of a subquery that reads nothing of the enclosing row. The first worker that asks runs it, the others wait: each would take its time, and
     /// raise its warnings.
     fn only_answer(&self) -> Result<Arc<Answer>> {
-        if let Some(answer) = self.only_answer.get() {
+        if let Some((answer, _)) = self.only_answer.get() {
             return Ok(answer.clone());
         }
         // Whoever waits leaves its other tasks to other threads: some may be those of the subquery.
         let _asking = self.asking.try_lock().unwrap_or_else(|| tokio::task::block_in_place(|| self.asking.lock()));
-        if let Some(answer) = self.only_answer.get() {
+        if let Some((answer, _)) = self.only_answer.get() {
             return Ok(answer.clone());
         }
         let answer = Arc::new(self.ask(&[], 0)?);
-        Ok(self.only_answer.get_or_init(|| answer).clone())
+        let memory = MemoryConsumer::new("answer of a subquery").register(self.lowerer.shared.memory_pool());
+        memory.try_grow(answer.bytes()).map_err(final_refusal)?;
+        Ok(self.only_answer.get_or_init(|| (answer, memory)).0.clone())
     }
 
     /// Runs the subquery for an enclosing row.

@@ -1,9 +1,12 @@
 //! Results on their way to a sink.
 
+use std::io;
+
+use async_trait::async_trait;
 use highkey_types::{Charset, Collation, MySqlError, Value};
 
 use super::{Failure, Outcome};
-use crate::plan::Field;
+use crate::plan::{ExprType, Field};
 use crate::session::{Column, ColumnFlags, ResultSink, Session, SessionState};
 use crate::show::Answer;
 
@@ -61,5 +64,86 @@ impl ResultSink for DiscardingSink {
     fn row(&mut self, _row: &[Value]) {}
     fn error(&mut self, error: &MySqlError) {
         self.error.get_or_insert_with(|| error.clone());
+    }
+}
+
+/// The first rows of a query, which ends with the last of them.
+pub(crate) struct FirstRows {
+    most: usize,
+    pub types: Vec<ExprType>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl FirstRows {
+    pub fn new(most: usize) -> FirstRows {
+        FirstRows { most, types: Vec::new(), rows: Vec::new() }
+    }
+
+    /// What became of the query: that it was ended is no failure.
+    pub fn ended<T>(&self, ran: Result<T, Failure>) -> Result<(), Failure> {
+        match ran {
+            Err(Failure::Io(_)) if self.wants_flush() => Ok(()),
+            ran => ran.map(|_| ()),
+        }
+    }
+}
+
+#[async_trait]
+impl ResultSink for FirstRows {
+    fn columns(&mut self, columns: &[Column]) {
+        self.types = columns.iter().map(|column| ExprType::column(column.ty.clone(), true)).collect();
+    }
+
+    fn row(&mut self, row: &[Value]) {
+        if self.rows.len() < self.most {
+            self.rows.push(row.to_vec());
+        }
+    }
+
+    fn wants_flush(&self) -> bool {
+        self.rows.len() >= self.most
+    }
+
+    /// Whoever sends the rows ends when they cannot be sent.
+    async fn flush(&mut self) -> io::Result<()> {
+        Err(io::Error::other("there are rows enough"))
+    }
+}
+
+/// Sends the rows that a LIMIT leaves of all, and counts these.
+pub(crate) struct CountedRows<'a> {
+    sink: &'a mut dyn ResultSink,
+    offset: u64,
+    count: u64,
+    pub all: u64,
+    pub sent: u64,
+}
+
+impl<'a> CountedRows<'a> {
+    pub fn new(sink: &'a mut dyn ResultSink, offset: u64, count: u64) -> CountedRows<'a> {
+        CountedRows { sink, offset, count, all: 0, sent: 0 }
+    }
+}
+
+#[async_trait]
+impl ResultSink for CountedRows<'_> {
+    fn columns(&mut self, columns: &[Column]) {
+        self.sink.columns(columns);
+    }
+
+    fn row(&mut self, row: &[Value]) {
+        self.all += 1;
+        if self.all > self.offset && self.sent < self.count {
+            self.sent += 1;
+            self.sink.row(row);
+        }
+    }
+
+    fn wants_flush(&self) -> bool {
+        self.sink.wants_flush()
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush().await
     }
 }

@@ -13,6 +13,7 @@ use super::{Failure, Outcome, lists};
 use crate::bind::{self, BoundDelete, SingleDelete, UpdateTarget};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
+use crate::prepared::file_error;
 use crate::session::{Executor, Session, StatusCounter};
 
 impl Session {
@@ -49,7 +50,7 @@ impl Session {
             }
             BoundDelete::Multi { targets, query, ignore } => {
                 self.note_hints(&query.hints);
-                Box::pin(self.delete_multi(targets, query, *ignore)).await?
+                Box::pin(self.delete_multi(targets, query, *ignore, false)).await?
             }
         };
         self.state.check_strict()?;
@@ -93,7 +94,7 @@ impl Session {
         }
         let (rel, width) = rows_to_change(&single.table, &single.alias, &single.indexes, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
         let targets = [UpdateTarget { table: single.table.clone(), row: 0..width, assignments: Vec::new() }];
-        self.delete_multi(&targets, &query_of(rel), single.ignore).await
+        self.delete_multi(&targets, &query_of(rel), single.ignore, true).await
     }
 
     /// Conditions without subqueries: rows are found by an index, locked and deleted one after the other.
@@ -153,22 +154,26 @@ impl Session {
         Ok(deleted)
     }
 
-    async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery, ignore: bool) -> Result<u64, Failure> {
+    /// `named_once`: no row comes twice.
+    async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery, ignore: bool, named_once: bool) -> Result<u64, Failure> {
         let mut query = query.clone();
         lock_targets(&mut query.rel, targets);
         query.locking = true;
         self.share_reads(&mut query);
-        let rows = self.rows_of(&query).await?;
+        let rows = self.rows_found_by(&query).await?;
+        let found = rows.count();
         let mut deleted = 0;
         for (nth, from) in targets.iter().enumerate() {
             let mut target = Target::new(&from.table, &self.state)?;
             target.triggers = self.table_triggers(&from.table);
             let mut done = HashSet::new();
             let before = deleted;
-            for (n, values) in rows.iter().enumerate() {
-                self.tell_changed(nth * rows.len() + n, targets.len() * rows.len());
+            let mut read = rows.read();
+            for n in nth * found.. {
+                let Some(values) = read.next_row().map_err(|e| file_error(&e))? else { break };
+                self.tell_changed(n, targets.len() * found);
                 let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
-                if done.insert(row.key().to_vec()) {
+                if named_once || done.insert(row.key().to_vec()) {
                     self.delete_row(&target, &row, ignore).await?;
                     deleted += 1;
                 }

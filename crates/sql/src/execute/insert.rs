@@ -14,6 +14,7 @@ use super::target::implicit_default;
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource, RowValue};
 use crate::expr;
+use crate::fast::FastQuery;
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
@@ -223,10 +224,15 @@ impl Session {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
-        let executor = self.state.config.executor;
-        let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
+        let mut fast = self.compile_fast(query)?;
+        if let Some(found) = &fast
+            && self.reads_many(found)?
+        {
+            fast = None;
+        }
+        let many = fast.as_ref().is_some_and(FastQuery::may_give_many);
         // What triggers do comes between the rows, and needs the session.
-        let known = if reads_target || inserter.by_row || inserter.in_order {
+        let known = if reads_target || inserter.by_row || inserter.in_order || many {
             Some(Known::Kept(self.keep_rows(query, fast.as_ref()).await?))
         } else {
             let mut rows = Vec::new();

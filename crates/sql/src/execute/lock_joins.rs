@@ -18,6 +18,9 @@ use crate::session::Session;
 /// Rows of a table that is locked in share mode and by no index: a larger one is not read into memory, its range is locked as one.
 const FEW_SHARED_ROWS: u64 = 1 << 16;
 
+/// The values of more rows are not kept in memory to look up others by: the other table is locked as a whole.
+const MOST_LOOKED_UP: usize = 1 << 20;
+
 /// Which of the scans of a join is locked next, the greatest: there are no such rows; how well an index finds them; something is
 /// asked of them; how few the table has.
 type Rank = (bool, Option<(bool, usize, usize)>, bool, Reverse<u64>);
@@ -144,11 +147,20 @@ impl Leaf {
     }
 }
 
-/// The values, but for NULLs, that locked rows have in a field; their own fields begin at `start`.
+/// The values, but for NULLs, that locked rows have in a field; their own fields begin at `start`. `None` if they are too many.
 fn values_of(rel: &Rel, field: &Expr, start: usize) -> Option<Vec<Value>> {
-    let (RelKind::Values { rows }, Some(column)) = (&rel.kind, field.as_column()) else { return None };
-    let values: Option<Vec<&Value>> = rows.iter().map(|row| row[column - start].as_literal()).collect();
-    Some(values?.into_iter().filter(|value| !value.is_null()).cloned().collect())
+    let (RelKind::Kept { rows }, Some(column)) = (&rel.kind, field.as_column()) else { return None };
+    if rows.count() > MOST_LOOKED_UP {
+        return None;
+    }
+    let mut values = Vec::new();
+    let mut read = rows.read();
+    // Who reads the rows for the query tells why they cannot be read.
+    while let Some(mut row) = read.next_row().ok()? {
+        values.push(row.swap_remove(column - start));
+    }
+    values.retain(|value| !value.is_null());
+    Some(values)
 }
 
 /// The node at the end of a way.

@@ -20,7 +20,8 @@ use crate::expr::{self, EvalContext};
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
-use crate::session::Session;
+use crate::prepared::{CursorRows, file_error};
+use crate::session::{ResultSink, Session};
 
 pub(crate) fn lock_mode(lock: LockSpec) -> LockMode {
     if lock.exclusive { LockMode::Exclusive } else { LockMode::Shared }
@@ -170,21 +171,15 @@ impl Session {
         let RelKind::Scan { table, alias, columns, indexes, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
         let (table, alias, columns, indexes, lock) = (table.clone(), alias.clone(), columns.clone(), indexes.clone(), *lock);
         let began = self.profile.is_some().then(Instant::now);
-        let rows = self.locked_rows(&table, &columns, &indexes, filter, lock).await?;
+        let mut rows = self.rows_to_keep();
+        self.lock_rows(&table, &columns, &indexes, filter, lock, &mut Locked::Values(&mut rows)).await?;
+        let rows = rows.finish().map_err(|e| file_error(&e))?;
         if let (Some(profile), Some(began)) = (&self.profile, began) {
             let all = began.elapsed();
-            let actual = Actual { loops: 1, rows: rows.len() as u64, first: all, all };
+            let actual = Actual { loops: 1, rows: rows.count() as u64, first: all, all };
             profile.add_before(vec![Line { figures: Figures::Known(actual), ..Line::new(0, format!("Locking read of {alias}")) }]);
         }
-        let fields = &rel.fields;
-        let values = rows
-            .iter()
-            .map(|row| {
-                let mut values = self.project(&table, row, &columns);
-                values.drain(..).zip(fields).map(|(value, field)| Expr::literal(value, field.ty.clone())).collect()
-            })
-            .collect();
-        rel.kind = RelKind::Values { rows: values };
+        rel.kind = RelKind::Kept { rows };
         Ok(())
     }
 
@@ -359,9 +354,22 @@ impl Session {
         filter: Option<&Expr>,
         lock: LockSpec,
     ) -> Result<Vec<Row>, MySqlError> {
+        let mut rows = Vec::new();
+        self.lock_rows(table, columns, choice, filter, lock, &mut Locked::Rows(&mut rows)).await?;
+        Ok(rows)
+    }
+
+    async fn lock_rows(
+        &mut self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+        lock: LockSpec,
+        locked: &mut Locked<'_>,
+    ) -> Result<(), MySqlError> {
         let access = self.access(table, columns, choice, filter)?;
         let unlocks = self.unlocks_unwanted(&access);
-        let mut kept = Vec::new();
         for range in &access.ranges {
             let before = self.state.process.rows_examined();
             let mut scan = self.locking_rows(table, &access, range, lock_mode(lock), lock_policy(lock.wait));
@@ -382,7 +390,15 @@ impl Session {
                     };
                     self.tell_asked(began, keep);
                     if keep {
-                        kept.push(row);
+                        match locked {
+                            Locked::Rows(rows) => rows.push(row),
+                            Locked::Values(kept) => {
+                                kept.row(&self.project(table, &row, columns));
+                                if kept.wants_flush() {
+                                    kept.flush().await.map_err(|e| file_error(&e))?;
+                                }
+                            }
+                        }
                     } else if unlocks {
                         table.unlock(self.txn(), &row);
                     }
@@ -390,8 +406,15 @@ impl Session {
             }
             self.note_range(table, &access, range, &scan, before, true);
         }
-        Ok(kept)
+        Ok(())
     }
+}
+
+/// What becomes of rows that were locked.
+enum Locked<'a> {
+    Rows(&'a mut Vec<Row>),
+    /// The columns that were asked for are kept.
+    Values(&'a mut CursorRows),
 }
 
 /// A shorter list is as well searched member by member.

@@ -9,15 +9,16 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::subqueries::settle_calls;
+use super::answer::{CountedRows, FirstRows};
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
-use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows};
+use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream, Rows, SerialReason};
 use crate::fast::{FastQuery, Progress};
 use crate::full_text::Search;
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
-use crate::prepared::{CursorRows, OpenCursor, file_error};
+use crate::prepared::{CursorRows, KeptRows, OpenCursor, file_error};
 use crate::routine::{FunctionCall, FunctionCalls, StoredFunction};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
@@ -378,14 +379,33 @@ impl Session {
 
     /// Runs the query to its end; its rows wait in memory, or in a file if they are more than a few. Error 1114 beyond `highkey_temp_space_limit`.
     pub(crate) async fn keep_rows(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<OpenCursor, Failure> {
+        Ok(self.kept_rows(bound, fast).await?.read())
+    }
+
+    /// Takes rows that are to wait, in the temporary space that there may be now.
+    pub(crate) fn rows_to_keep(&self) -> CursorRows {
         let instance = &self.state.instance;
-        let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+        instance.limit_queries();
+        CursorRows::new(instance.queries().clone())
+    }
+
+    /// As `keep_rows`, to be read more than once.
+    pub(crate) async fn kept_rows(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<Arc<KeptRows>, Failure> {
+        let mut rows = self.rows_to_keep();
         match self.collect(bound, fast, &mut Destination::Sink(&mut rows)).await {
             // Not the client's: the rows go to a file.
             Err(Failure::Io(e)) => return Err(file_error(&e).into()),
             collected => collected?,
         };
-        Ok(rows.open().map_err(|e| file_error(&e))?)
+        Ok(rows.finish().map_err(|e| file_error(&e))?)
+    }
+
+    /// The rows of a query that finds what a statement changes.
+    pub(crate) async fn rows_found_by(&mut self, bound: &BoundQuery) -> Result<Arc<KeptRows>, Failure> {
+        let fast = self.compile_fast(bound)?;
+        let rows = self.kept_rows(bound, fast.as_ref()).await?;
+        self.state.check_strict()?;
+        Ok(rows)
     }
 
     /// As `collect`, on DataFusion. `slot`: where its plan is kept.
@@ -429,12 +449,14 @@ impl Session {
         let Some(fast) = fast.filter(|fast| !(fast.shares_whole_table() && self.locks_gaps())) else { return Ok(None) };
         let lines = if self.profile.is_some() { self.fast_lines(fast, bound)? } else { Vec::new() };
         let diagnostics = self.state.diagnostics.clone();
+        let read_before = self.state.process.rows_examined();
         match self.run_fast(fast, bound.fields(), destination).await? {
             Progress::Done(rows, measured) => {
                 if let Some(profile) = &self.profile {
                     profile.set_query(lines.into_iter().map(|line| line.line(&measured)).collect());
                 }
                 self.state.count(StatusCounter::SelectFastPath, 1);
+                self.note_serial(&bound.hints, self.state.process.rows_examined().saturating_sub(read_before));
                 Ok(Some(rows))
             }
             Progress::TooLarge => {
@@ -442,6 +464,15 @@ impl Session {
                 self.state.diagnostics = diagnostics;
                 Ok(None)
             }
+        }
+    }
+
+    /// The fast path has read so many rows. If they cost what several threads are for, it is why they were read by one.
+    fn note_serial(&self, hints: &Hints, rows: u64) {
+        let parallel = &self.state.config.parallel;
+        if rows > 0 && rows as f64 * df::ROW_COST >= parallel.cost_threshold as f64 && parallel.wants_several(&hints.pq) {
+            self.state.instance.queries().workers().stayed_serial(SerialReason::FastPath);
+            self.state.process.queries().note_degree(Err(SerialReason::FastPath));
         }
     }
 
@@ -465,6 +496,7 @@ impl Session {
         self.state.calls = None;
         cx.parallel.ordered = ordered;
         cx.slot = slot;
+        cx.activity.note_settings(&cx.parallel);
         let examined_before = self.state.process.rows_examined();
         match self.serve_calls(&mut calls, df::query(bound, cx)).await? {
             Ok(rows) => Ok(Running { rows, eval, calls, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),
@@ -520,23 +552,27 @@ impl Session {
         Ok(rows)
     }
 
+    /// The first rows of a query, `most` at most: it ends with the last of them.
+    pub(crate) async fn first_rows_of(&mut self, bound: &BoundQuery, most: usize) -> Result<Vec<Vec<Value>>, Failure> {
+        let fast = self.compile_fast(bound)?;
+        let mut first = FirstRows::new(most);
+        let ran = self.collect(bound, fast.as_ref(), &mut Destination::Sink(&mut first)).await;
+        first.ended(ran)?;
+        self.state.check_strict()?;
+        Ok(first.rows)
+    }
+
     /// SQL_CALC_FOUND_ROWS: everything is computed, the LIMIT at the root only hides.
     async fn query_counting_all(&mut self, bound: &BoundQuery, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let (input, (offset, count)) = without_limit(bound.rel.clone());
         let offset = self.limit_value(offset.as_ref())?.unwrap_or(0);
         let count = self.limit_value(count.as_ref())?.unwrap_or(u64::MAX);
         let whole = BoundQuery { rel: input, calc_found_rows: false, ..bound.clone() };
-        let rows = self.rows_of(&whole).await?;
-        sink.columns(&answer::columns(&self.state, bound.fields()));
-        let sent = rows.iter().skip(offset as usize).take(usize::try_from(count).unwrap_or(usize::MAX));
-        self.rows_sent = Some(sent.len() as u64);
-        for row in sent {
-            sink.row(row);
-            if sink.wants_flush() {
-                sink.flush().await?;
-            }
-        }
-        Ok(Outcome::Rows { count: rows.len() as u64, found: true })
+        let fast = self.compile_fast(&whole)?;
+        let mut counted = CountedRows::new(sink, offset, count);
+        self.collect(&whole, fast.as_ref(), &mut Destination::Sink(&mut counted)).await?;
+        self.rows_sent = Some(counted.sent);
+        Ok(Outcome::Rows { count: counted.all, found: true })
     }
 
     /// The value of a LIMIT or OFFSET.
@@ -564,19 +600,23 @@ impl Session {
                 if names.len() != bound.fields().len() {
                     return Err(error::wrong_number_of_columns_in_select().into());
                 }
-                let mut rows = Vec::new();
-                self.collect(bound, fast, &mut Destination::Memory(&mut rows)).await?;
-                match rows.len() {
-                    0 => self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed")),
-                    1 => {
-                        for ((name, value), field) in names.iter().zip(rows.remove(0)).zip(bound.fields()) {
-                            self.state.user_vars.insert(name.clone(), (value, field.ty.collation()));
-                        }
-                        return Ok(Outcome::affected(1));
-                    }
-                    _ => return Err(error::too_many_rows().into()),
+                // The second is one too many.
+                let mut first = FirstRows::new(2);
+                let ran = self.collect(bound, fast, &mut Destination::Sink(&mut first)).await;
+                first.ended(ran)?;
+                let count = first.rows.len();
+                let Some(row) = first.rows.into_iter().next() else {
+                    self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed"));
+                    return Ok(Outcome::ok());
+                };
+                // As in MySQL they have the first row's values whatever comes behind it.
+                for ((name, value), field) in names.iter().zip(row).zip(bound.fields()) {
+                    self.state.user_vars.insert(name.clone(), (value, field.ty.collation()));
                 }
-                Ok(Outcome::ok())
+                if count > 1 {
+                    return Err(error::too_many_rows().into());
+                }
+                Ok(Outcome::affected(1))
             }
             IntoTarget::Outfile { path, charset, format } => {
                 let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
@@ -598,7 +638,7 @@ impl Session {
                 }
             }
             IntoTarget::Dumpfile(path) => {
-                let rows = self.rows_of(&BoundQuery { into: None, ..bound.clone() }).await?;
+                let rows = self.first_rows_of(&BoundQuery { into: None, ..bound.clone() }, 2).await?;
                 if rows.len() > 1 {
                     return Err(error::too_many_rows().into());
                 }

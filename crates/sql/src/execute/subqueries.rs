@@ -116,9 +116,13 @@ impl Session {
 
     async fn subquery_answer(&mut self, subquery: Subquery, ty: ExprType) -> Result<Expr, Failure> {
         let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
-        let mut query = query_of(subquery.plan);
+        let plan = match &subquery.kind {
+            SubqueryKind::Exists { .. } => subquery.plan.limit(None, Some(Expr::literal(Value::UInt(1), ExprType::ubigint(false)))),
+            _ => subquery.plan,
+        };
+        let mut query = query_of(plan);
         self.share_reads(&mut query);
-        let rows = self.rows_before(&query).await?;
+        let rows = self.rows_before(&query, matches!(subquery.kind, SubqueryKind::Scalar)).await?;
         let kind = match subquery.kind {
             SubqueryKind::In { mut exprs, by, negated } => {
                 for expr in &mut exprs {
@@ -135,15 +139,19 @@ impl Session {
         Ok(answered(kind, rows, &types, ty, &mut self.state)?)
     }
 
-    /// The rows of a query that is not the statement's.
-    async fn rows_before(&mut self, query: &BoundQuery) -> Result<Vec<Vec<Value>>, Failure> {
-        let Some(profile) = self.profile.take() else { return self.rows_of(query).await };
+    /// The rows of a query that is not the statement's. `one`: there is to be one; two are as good as more.
+    async fn rows_before(&mut self, query: &BoundQuery, one: bool) -> Result<Vec<Vec<Value>>, Failure> {
+        let Some(profile) = self.profile.take() else { return self.rows_wanted(query, one).await };
         let own = Profile::default();
         self.profile = Some(own.clone());
-        let rows = self.rows_of(query).await;
+        let rows = self.rows_wanted(query, one).await;
         profile.add_query_before(&own);
         self.profile = Some(profile);
         rows
+    }
+
+    async fn rows_wanted(&mut self, query: &BoundQuery, one: bool) -> Result<Vec<Vec<Value>>, Failure> {
+        if one { self.first_rows_of(query, 2).await } else { self.rows_of(query).await }
     }
 
     /// Resolves a list of assigned values and conditions; true if some subquery still depends on the row.

@@ -17,6 +17,7 @@ use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_KEY, Single
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
 use crate::plan::{Expr, ExprType, Field, IndexChoice, LockSpec, Rel, RelKind, SortKey};
+use crate::prepared::{KeptRows, file_error};
 use crate::session::{Executor, Session, StatusCounter, error};
 
 /// What became of a row.
@@ -353,10 +354,12 @@ impl Session {
         fields.extend(exprs[width..].iter().map(|e| Field::computed("value", e.ty.clone())));
         let mut query = query_of(rel.project(exprs, fields));
         self.share_reads(&mut query);
-        let rows = self.rows_of(&query).await?;
+        let rows = self.rows_found_by(&query).await?;
         let mut counts = Counts::default();
-        for (n, values) in rows.iter().enumerate() {
-            self.tell_changed(n, rows.len());
+        let mut read = rows.read();
+        for n in 0.. {
+            let Some(values) = read.next_row().map_err(|e| file_error(&e))? else { break };
+            self.tell_changed(n, rows.count());
             let Some(row) = self.target_row(&target, &values[..width]).await? else { continue };
             let written = self.update_row(&target, &own, &row, &values[width..], counts.matched + 1).await?;
             counts.note(&written);
@@ -390,18 +393,34 @@ impl Session {
         let calls = query.rel.calls_session();
         // A row that several others match is updated by the first of them; what the others would give need not be right.
         let late = Late::of_update(&mut query.rel, &multi.targets, &self.state);
-        let mut rows = self.rows_of(&query).await?;
         let zone = self.state.config.time_zone.clone();
         let mut counts = Counts::default();
+        let reads_assigned = late.as_ref().is_some_and(Late::reads_assigned);
+        // Rows that values are put into are in memory.
+        let (mut rows, kept) = match reads_assigned {
+            true => (self.rows_of(&query).await?, None),
+            false => (vec![Vec::new()], Some(self.rows_found_by(&query).await?)),
+        };
+        let count = kept.as_ref().map_or(rows.len(), |kept| kept.count());
         for (n, update) in multi.targets.iter().enumerate() {
             let mut target = Target::new(&update.table, &self.state)?;
             target.triggers = self.table_triggers(&update.table);
             target.calls = calls;
-            let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
+            let shows = n == 0 && reads_assigned;
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             let before = counts.changed;
-            for i in 0..rows.len() {
-                self.tell_changed(n * rows.len() + i, multi.targets.len() * rows.len());
+            let mut read = kept.as_ref().map(KeptRows::read);
+            for nth in 0..count {
+                self.tell_changed(n * count + nth, multi.targets.len() * count);
+                // Of those that are kept there is one at a time.
+                let i = match &mut read {
+                    Some(read) => {
+                        let Some(next) = read.next_row().map_err(|e| file_error(&e))? else { break };
+                        rows[0] = next;
+                        0
+                    }
+                    None => nth,
+                };
                 let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };
                 if let Some(&before) = done.get(row.key()) {
                     if shows {

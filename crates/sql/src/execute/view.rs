@@ -196,6 +196,6 @@ fn origin(rel: &Rel, position: usize) -> Origin {
         },
         RelKind::MaterializedCte { plan, .. } => origin(plan, position),
         RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } | RelKind::Virtual { .. } => Origin::United,
-        RelKind::Values { .. } | RelKind::JsonTable { .. } => Origin::Computed,
+        RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::JsonTable { .. } => Origin::Computed,
     }
 }

@@ -1,29 +1,34 @@
 //! Which plans the fast path takes, and the shape it runs them in.
 
+use highkey_table::{IndexKind, TableDef};
 use highkey_types::{ColumnType, KeyPart, TypeKind};
 
-use highkey_table::{IndexKind, TableDef};
-
 use super::join::{Estimator, JoinSource};
+use super::known::{Answer, answers};
 use super::{FastQuery, Source, Stage, TableSource};
 use crate::bind::ROW_KEY;
 use crate::functions::FuncId;
 use crate::parse::ast::LockWait;
-use crate::plan::{self, Aggregate, AggregateFunc, BoundQuery, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, Rel, RelKind, SortKey};
+use crate::plan::{self, Aggregate, AggregateFunc, BoundQuery, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, PqHint, Rel, RelKind, SortKey};
 use crate::session::Executor;
 
 /// Rows of the source that a blocking stage may hold.
-const BUDGET: u64 = 20_000;
+pub(super) const BUDGET: u64 = 20_000;
 /// A table of at most this many rows is read whole without an index.
 pub(super) const SMALL_TABLE: u64 = 2_000;
 /// LIMIT of at most this many rows without an index: reading stops early.
 const SMALL_LIMIT: u64 = 10_000;
 /// A join whose sort an index could give is read in that index's order, if it would read more rows than this without.
 const MANY_TO_SORT: f64 = 1_000.0;
-/// Rows that a join may read at least, and the share of its tables' rows that it may read besides: looking a row up costs as much as
-/// scanning some dozens.
-const JOIN_BUDGET: u64 = 2_000;
-const JOIN_BUDGET_SHARE: u64 = 64;
+/// Rows that are looked up at least, in a join or by a secondary index, and the share of the tables' rows that are besides: looking a row up costs as
+/// much as scanning some dozens.
+const LOOKUPS: u64 = 2_000;
+const LOOKUPS_SHARE: u64 = 64;
+
+/// The rows that are looked up where the tables have so many: more are scanned.
+pub(super) fn lookups_max(rows: u64) -> u64 {
+    (LOOKUPS + rows / LOOKUPS_SHARE).min(BUDGET)
+}
 
 impl FastQuery {
     /// It would lock all rows of a table in share mode, one by one. DataFusion's way locks them as one range, and reads them in parallel.
@@ -33,11 +38,26 @@ impl FastQuery {
         shares && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }))
     }
 
-    /// It gives the rows of a whole table that has more of them than a blocking stage may hold: not for whoever keeps them all in memory.
-    pub fn reads_large_table(&self) -> bool {
-        let Source::Table(source) = &self.source else { return false };
-        let whole = source.lock.is_none() && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }));
-        whole && source.table.row_count_estimate().is_ok_and(|rows| rows > BUDGET)
+    /// It may give more rows than are to be kept in memory, and is the fast path's all the same.
+    pub fn may_give_many(&self) -> bool {
+        let locks = matches!(&self.source, Source::Table(source) if source.lock.is_some_and(|lock| lock.exclusive));
+        locks || self.stages.iter().any(|stage| matches!(stage, Stage::Limit { count, .. } if !count.as_ref().is_some_and(small_limit)))
+    }
+
+    /// How many rows the index may have for it; `None`: however many they are. `total`: those of the table.
+    pub(super) fn found_max(&self, source: &TableSource, total: u64) -> Option<u64> {
+        if !self.may_leave || total <= SMALL_TABLE {
+            return None;
+        }
+        if source.shared {
+            return Some(SMALL_TABLE);
+        }
+        if source.index != 0 && source.covered.is_none() {
+            return Some(lookups_max(total));
+        }
+        // Rows that are only sent are not sent faster by several workers.
+        let sends = source.residual.is_none() && !self.stages.iter().any(Stage::holds);
+        (!sends).then_some(BUDGET)
     }
 
     /// `None`: DataFusion's. `estimate` tells what accesses by constants would read.
@@ -76,12 +96,14 @@ impl FastQuery {
                     rel = input;
                 }
                 RelKind::Distinct { input } => {
-                    stages.push(Stage::Distinct(rel.fields.iter().map(|f| KeyPart { ty: f.ty.ty.clone(), descending: false, prefix: None, nullable: true }).collect()));
+                    stages.push(Stage::Distinct(row_keys(input)?));
                     rel = input;
                 }
                 RelKind::Aggregate { input, groups, aggregates, rollup: false } => {
                     aggregates.iter().try_for_each(aggregates_here)?;
                     groups.iter().try_for_each(runs_here)?;
+                    let keyed = !groups.is_empty() || aggregates.iter().any(|aggregate| aggregate.distinct);
+                    (!keyed || keeps_types(input)).then_some(())?;
                     stages.push(if groups.is_empty() {
                         Stage::Aggregate(aggregates.clone())
                     } else {
@@ -95,17 +117,19 @@ impl FastQuery {
                     rows.iter().flatten().try_for_each(runs_here)?;
                     break Source::Rows(rows.clone());
                 }
-                RelKind::Scan { .. } => break Source::Table(table_source(rel)),
+                RelKind::Scan { .. } => break Source::Table(table_source(rel, &bound.hints.pq)),
                 _ => return None,
             }
         };
         stages.reverse();
         let forced = executor == Executor::Fast;
-        let mut query = FastQuery { source, stages, budget: BUDGET };
+        let wants_workers = matches!(bound.hints.pq, PqHint::On { workers, .. } if workers.is_none_or(|workers| workers > 1));
+        let mut query = FastQuery { source, stages, budget: BUDGET, may_leave: false, wants_workers };
         let faster = if is_empty { true } else if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
         query.cover();
         if forced {
             query.budget = u64::MAX;
+            query.may_leave = false;
         }
         (faster || forced).then_some(query)
     }
@@ -118,7 +142,7 @@ impl FastQuery {
         let needed = over_tables(&mut self.stages, &graph.outputs);
         let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
         let rows: u64 = source.tables().map(|t| t.row_count_estimate().unwrap_or(0)).sum();
-        self.budget = (JOIN_BUDGET + rows / JOIN_BUDGET_SHARE).min(BUDGET);
+        self.budget = lookups_max(rows);
         let own = |field: usize, key: &Expr| graph.tables.iter().any(|t| t.fields().contains(&field) && sorts_as(key, &t.scan.fields[field - t.at].ty.ty));
         if let Some((at, keys)) = self.sort_keys((0..graph.width()).map(Some).collect(), own) {
             let limited = self.is_limited(at + 1);
@@ -145,24 +169,29 @@ impl FastQuery {
     /// Finds the index; false if the fast path would be the slower one.
     fn shape(&mut self) -> Option<bool> {
         let Source::Table(source) = &mut self.source else { return Some(true) };
-        if let Some(Stage::Filter(predicate)) = self.stages.first() {
-            match plan::best_access(predicate, source.table.def(), &source.columns, &source.choice) {
+        let mut condition = None;
+        if matches!(self.stages.first(), Some(Stage::Filter(_)))
+            && let Stage::Filter(predicate) = self.stages.remove(0)
+        {
+            condition = Some(predicate);
+        }
+        let small = source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE);
+        if source.lock.is_none()
+            && let Some(answers) = answers(source, condition.as_ref(), &self.stages)
+            // Workers count faster than one who counts leaves, if they are asked for.
+            && (small || !source.shared || !answers.iter().any(|answer| matches!(answer, Answer::Rows)))
+        {
+            self.source = Source::Known { table: source.table.clone(), answers };
+            return Some(true);
+        }
+        if let Some(predicate) = condition {
+            match plan::best_access(&predicate, source.table.def(), &source.columns, &source.choice) {
                 Some(access) => {
                     source.index = access.index;
                     source.residual = access.residual.clone();
                     source.access = Some(access);
-                    self.stages.remove(0);
                 }
-                None => {
-                    source.residual = Some(predicate.clone());
-                    self.stages.remove(0);
-                }
-            }
-        }
-        if source.lock.is_none() && source.access.is_none() && source.residual.is_none() {
-            if let Some(found) = self.special() {
-                self.source = found;
-                return Some(true);
+                None => source.residual = Some(predicate),
             }
         }
         self.drop_sort();
@@ -170,21 +199,21 @@ impl FastQuery {
         if source.lock.is_some() {
             return Some(true);
         }
-        let small = source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE);
+        let holds = self.stages.iter().any(Stage::holds);
         // Too many rows to hold, and DataFusion starts anew: what changes something may not be there then.
         let untraced = source.residual.iter().all(is_untraced) && self.stages.iter().all(|stage| stage.all(is_untraced));
-        if !untraced && self.stages.iter().any(Stage::blocks) {
+        if !untraced && holds {
             self.budget = u64::MAX;
             return Some(small || source.access.as_ref().is_some_and(|access| access.unique));
         }
-        if source.access.is_some() {
+        let stops_early = !holds && self.is_limited(0);
+        if let Some(access) = &source.access {
+            // A hint that leaves the clustered index out wants the rows to be looked up.
+            self.may_leave = untraced && !access.unique && !stops_early && source.choice.finds(0);
             return Some(true);
         }
-        let blocks = self.stages.iter().any(Stage::blocks) || self.stages.iter().any(|s| matches!(s, Stage::Distinct(_)));
-        if !blocks {
-            if self.is_limited(0) || source.residual.is_none() {
-                return Some(true);
-            }
+        if stops_early || (!holds && source.residual.is_none() && (source.ordered || !source.shared)) {
+            return Some(true);
         }
         Some(small)
     }
@@ -222,41 +251,6 @@ impl FastQuery {
             }
         }
         (0..source.columns.len()).collect()
-    }
-
-    /// COUNT(*) of a table, MIN or MAX of an indexed column.
-    fn special(&self) -> Option<Source> {
-        let Source::Table(source) = &self.source else { return None };
-        // Projections of columns between the scan and the aggregate.
-        let mut columns = source.columns.clone();
-        let mut stages = self.stages.iter();
-        let aggregates = loop {
-            match stages.next()? {
-                Stage::Project(exprs) => columns = exprs.iter().map(|e| e.as_column().map(|i| columns[i])).collect::<Option<_>>()?,
-                Stage::Aggregate(aggregates) => break aggregates,
-                _ => return None,
-            }
-        };
-        let [aggregate] = &aggregates[..] else { return None };
-        if aggregate.func == AggregateFunc::CountStar {
-            return Some(Source::Count(source.table.clone()));
-        }
-        let maximum = match aggregate.func {
-            AggregateFunc::Min => false,
-            AggregateFunc::Max => true,
-            _ => return None,
-        };
-        let arg = aggregate.args.first()?;
-        let column = columns[arg.as_column()?];
-        let ty = &source.table.columns().get(column)?.ty;
-        // ENUM and SET are indexed by number and compared as text.
-        if matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) || !sorts_as(arg, ty) {
-            return None;
-        }
-        let of_values = |i: &usize| source.choice.finds(*i) && source.table.indexes()[*i].kind != IndexKind::FullText;
-        let index = (0..source.table.indexes().len()).filter(of_values).find(|&i| source.table.indexes()[i].parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
-        let descending = source.table.indexes()[index].parts[0].descending;
-        Some(Source::Extreme { table: source.table.clone(), index, column, backward: maximum != descending })
     }
 
     /// A sort whose order the index has already is none.
@@ -366,11 +360,39 @@ fn aggregates_here(aggregate: &Aggregate) -> Option<()> {
 
 /// How values of an expression are told apart; None where their key would not do.
 fn group_key(expr: &Expr) -> Option<KeyPart> {
-    let ty = &expr.ty.ty;
-    let mut told = !matches!(ty.kind, TypeKind::Json | TypeKind::Null) && !expr.has_hidden_digits();
-    // A variable may have a value of another type by now.
-    expr.walk(&mut |e| told &= !matches!(e.kind, ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. }));
+    let told = !expr.has_hidden_digits() && has_its_type(expr);
+    if told { key_of(&expr.ty.ty) } else { None }
+}
+
+/// How the rows of a relation are told apart; None where the keys of their values would not do.
+fn row_keys(rel: &Rel) -> Option<Vec<KeyPart>> {
+    keeps_types(rel).then_some(())?;
+    rel.fields.iter().map(|field| key_of(&field.ty.ty)).collect()
+}
+
+/// The values of its rows are of their columns' types, and have no more digits, whatever they are made of below.
+fn keeps_types(rel: &Rel) -> bool {
+    let keeps = |expr: &Expr| !expr.has_hidden_digits() && has_its_type(expr);
+    let own = match &rel.kind {
+        RelKind::Project { exprs, .. } => exprs.iter().all(keeps),
+        RelKind::Values { rows } => rows.iter().flatten().all(keeps),
+        // An aggregate's value has the digits of its type.
+        RelKind::Aggregate { groups, aggregates, .. } => groups.iter().all(keeps) && aggregates.iter().flat_map(|a| &a.args).all(has_its_type),
+        _ => true,
+    };
+    own && rel.inputs().into_iter().all(keeps_types)
+}
+
+fn key_of(ty: &ColumnType) -> Option<KeyPart> {
+    let told = !matches!(ty.kind, TypeKind::Json | TypeKind::Null);
     told.then(|| KeyPart { ty: ty.clone(), descending: false, prefix: None, nullable: true })
+}
+
+/// Its values are of its type. A variable may have one of another type by now.
+fn has_its_type(expr: &Expr) -> bool {
+    let mut typed = true;
+    expr.walk(&mut |e| typed &= !matches!(e.kind, ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. }));
+    typed
 }
 
 /// Sort keys as (table column, descending), if they are nothing but columns.
@@ -379,7 +401,7 @@ fn sort_columns(keys: &[SortKey], columns: &[Option<usize>], own: impl Fn(usize,
 }
 
 /// Whether `key`, which is a column of that type, is in the column's order: under COLLATE a text has another one.
-fn sorts_as(key: &Expr, column: &ColumnType) -> bool {
+pub(super) fn sorts_as(key: &Expr, column: &ColumnType) -> bool {
     !column.is_text() || key.ty.ty.collation.id == column.collation.id
 }
 
@@ -422,10 +444,23 @@ fn small_limit(count: &Expr) -> bool {
     }
 }
 
-fn table_source(rel: &Rel) -> TableSource {
-    let RelKind::Scan { table, columns, indexes, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
+fn table_source(rel: &Rel, hint: &PqHint) -> TableSource {
+    let RelKind::Scan { table, alias, columns, indexes, lock } = &rel.kind else { unreachable!("the caller matched a scan") };
     let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_KEY && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
-    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, ordered: false, residual: None, lock: *lock, covered: None }
+    TableSource {
+        table: table.clone(),
+        columns: columns.clone(),
+        timestamps,
+        access: None,
+        index: 0,
+        choice: indexes.clone(),
+        backward: false,
+        ordered: false,
+        residual: None,
+        lock: *lock,
+        shared: hint.shares(alias),
+        covered: None,
+    }
 }
 
 /// The evaluator can do it by itself: no subquery, no enclosing row.

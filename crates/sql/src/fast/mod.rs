@@ -3,6 +3,7 @@
 mod aggregate;
 mod compile;
 mod join;
+mod known;
 mod meter;
 mod run;
 
@@ -13,6 +14,7 @@ use highkey_types::{KeyPart, Value, cast::CastContext};
 
 use compile::is_join;
 use join::JoinSource;
+use known::Answer;
 
 pub(crate) use join::{JoinLine, JoinStep, rows_of};
 pub(crate) use meter::{FILTER, LEVEL_NODES, SCAN};
@@ -25,8 +27,12 @@ use crate::session::Reach;
 pub struct FastQuery {
     source: Source,
     stages: Vec<Stage>,
-    /// Rows of the source after which a query with a blocking stage, or a join, is left to DataFusion.
+    /// Rows of the source after which a query with a stage that holds rows, or a join, is left to DataFusion.
     budget: u64,
+    /// It is left to DataFusion where an index has very many rows for it, which shows when some have been read.
+    may_leave: bool,
+    /// A hint asks for workers.
+    wants_workers: bool,
 }
 
 /// Where rows come from.
@@ -37,10 +43,8 @@ enum Source {
     Table(TableSource),
     /// Rows of several tables.
     Join(JoinSource),
-    /// COUNT(*) of a whole table: leaves are counted, no row is read.
-    Count(Arc<Table>),
-    /// MIN or MAX of the leading column of an index: one end of it.
-    Extreme { table: Arc<Table>, index: usize, column: usize, backward: bool },
+    /// One row of aggregates that indexes know.
+    Known { table: Arc<Table>, answers: Vec<Answer> },
 }
 
 struct TableSource {
@@ -62,6 +66,8 @@ struct TableSource {
     lock: Option<LockSpec>,
     /// The entries of the index have all that is asked of the rows: these columns of the table.
     covered: Option<Vec<usize>>,
+    /// A hint asks for workers.
+    shared: bool,
 }
 
 impl TableSource {
@@ -90,7 +96,7 @@ fn reach(access: Option<&IndexAccess>, ordered: bool) -> Reach {
 pub(crate) enum Reading<'a> {
     /// They are constants, or there are none.
     Constants,
-    /// An index knows the answer: how many entries it has, or what is at one of its ends.
+    /// Indexes know the answer: how many entries they have, and what is at their ends.
     Counted,
     /// Those of one table that `access` finds, or all in the order of an index.
     /// `covering`: the entries of the index are enough.
@@ -106,7 +112,7 @@ impl FastQuery {
             Source::Rows(_) => Reading::Constants,
             Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward, covering: source.covered.is_some() },
             Source::Join(join) => Reading::Join(join.steps()),
-            Source::Count(_) | Source::Extreme { .. } => Reading::Counted,
+            Source::Known { .. } => Reading::Counted,
         }
     }
 
@@ -115,7 +121,7 @@ impl FastQuery {
         let first = match &self.source {
             Source::Table(source) => Some(source.reach()),
             Source::Join(join) => join.reaches().find(|reach| *reach != Reach::Key),
-            Source::Rows(_) | Source::Count(_) | Source::Extreme { .. } => None,
+            Source::Rows(_) | Source::Known { .. } => None,
         };
         first == Some(Reach::Ranges)
     }
@@ -158,6 +164,11 @@ impl FastQuery {
 
     fn checks_rows(&self) -> bool {
         matches!(&self.source, Source::Table(source) if source.residual.is_some())
+    }
+
+    /// The first line of EXPLAIN FORMAT=TREE: who runs it, and so why on one thread.
+    pub(crate) fn headline(&self) -> &'static str {
+        if self.wants_workers { "Fast path (serial, though PQ asks for workers)" } else { "Fast path" }
     }
 
     /// Rows are sorted: no index gives them in their order.
@@ -210,6 +221,11 @@ impl Stage {
     /// Must see all rows before it gives one.
     fn blocks(&self) -> bool {
         matches!(self, Stage::Sort(_) | Stage::Aggregate(_) | Stage::Group { .. })
+    }
+
+    /// Remembers what it has seen.
+    fn holds(&self) -> bool {
+        self.blocks() || matches!(self, Stage::Distinct(_))
     }
 }
 

@@ -1,16 +1,23 @@
 //! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
 
-use highkey_table::{Direction, Isolation, KeyRange, Row, RowBatch, RowUse};
+use highkey_table::{Direction, KeyRange, Row, RowBatch, RowUse};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
+use super::compile::BUDGET;
+use super::join::rows_of;
+use super::known::Found;
 use super::meter::{FILTER, Meter, SCAN};
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
 use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
 use crate::expr;
-use crate::plan::{self, Field, SortKey};
-use crate::session::{Reach, Session, SessionState};
+use crate::parse::ast::LockWait;
+use crate::plan::{self, Field, LockSpec, SortKey};
+use crate::session::{Executor, Reach, Session, SessionState};
+
+/// Rows that are read of an index before it is asked how many there are. Fewer are read in less time than DataFusion plans in.
+const LOOK_AFTER: u64 = 500;
 
 /// A streaming stage with what it remembers.
 enum Step<'a> {
@@ -127,7 +134,14 @@ impl<'a> Held<'a> {
 pub(super) struct Run<'a> {
     steps: Vec<Step<'a>>,
     held: Held<'a>,
+    fields: &'a [Field],
     sent: u64,
+    /// Rows for the client that wait until it is known that they are the fast path's.
+    waiting: Option<Vec<Vec<Value>>>,
+    /// What it remembers of the rows it has read is limited by the budget.
+    bounded: bool,
+    /// Whether the index has too many rows is still to be looked at.
+    undecided: bool,
     pub scanned: u64,
     /// Rows of joined tables that were met again in memory.
     pub met_again: u64,
@@ -189,12 +203,32 @@ impl Session {
         let steps = self.steps(streaming)?;
         let held = blocking.map_or(Held::Nothing, |at| Held::new(&query.stages[at]));
         let meter = self.profile.is_some().then(|| Meter::new(query.levels(), query.stages.len()));
-        let mut run = Run { steps, held, sent: 0, scanned: 0, met_again: 0, budget: query.budget, stopped: false, meter };
+        let undecided = matches!(&query.source, Source::Table(source) if query.found_max(source, u64::MAX).is_some());
+        let bounded = query.budget != u64::MAX && matches!(&query.source, Source::Table(source) if source.lock.is_none()) && query.stages.iter().any(Stage::holds);
         // A join holds its rows until it is known to be within its budget.
         let holds = blocking.is_some() || matches!(query.source, Source::Join(_));
-        if !holds && let Destination::Sink(sink) = destination {
+        let waits = !holds && (undecided || bounded) && matches!(destination, Destination::Sink(_));
+        let mut run = Run {
+            steps,
+            held,
+            fields,
+            sent: 0,
+            waiting: waits.then(Vec::new),
+            bounded,
+            undecided,
+            scanned: 0,
+            met_again: 0,
+            budget: query.budget,
+            stopped: false,
+            meter,
+        };
+        if !holds
+            && !waits
+            && let Destination::Sink(sink) = destination
+        {
             sink.columns(&columns(&self.state, fields));
         }
+        let kept_before = if let Destination::Memory(kept) = destination { kept.len() } else { 0 };
         let mut joined = Vec::new();
         if run.steps.iter().any(Step::is_full) {
             run.stopped = true;
@@ -217,9 +251,12 @@ impl Session {
                 }
             }
             Source::Table(source) => {
-                let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await? } else { self.scan(source, &mut run, destination).await? };
+                let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await } else { self.scan(query, source, &mut run, destination).await };
                 self.note_read(run.scanned);
-                if !complete {
+                if !complete? {
+                    if let Destination::Memory(kept) = destination {
+                        kept.truncate(kept_before);
+                    }
                     return Ok(Progress::TooLarge);
                 }
             }
@@ -230,45 +267,14 @@ impl Session {
                     return Ok(Progress::TooLarge);
                 }
             }
-            Source::Count(table) => {
-                // Each index has an entry for each row.
-                let index = if self.txn().isolation() == Isolation::ReadUncommitted { 0 } else { plan::smallest_index(table) };
-                let mut scan = table.scan(self.txn(), index, &KeyRange::all(), Direction::Forward)?;
-                let mut rows = 0;
-                while let Some(n) = scan.count_batch()? {
-                    rows += n;
-                    self.txn().breathe(1).await?;
-                }
-                self.state.process.add_examined(rows);
+            Source::Known { table, answers } => {
+                let found = self.find_answers(table, answers).await?;
                 run.lap_row(SCAN);
                 if let Held::Aggregate(accumulators) = &mut run.held {
-                    accumulators.iter_mut().for_each(|a| a.add_rows(rows));
-                }
-            }
-            Source::Extreme { table, index, column, backward } => {
-                // NULLs stand at the low end and do not count.
-                let descending = table.indexes()[*index].parts[0].descending;
-                let range = match descending {
-                    false => KeyRange { lower: std::ops::Bound::Excluded(vec![Value::Null]), upper: std::ops::Bound::Unbounded },
-                    true => KeyRange { lower: std::ops::Bound::Unbounded, upper: std::ops::Bound::Excluded(vec![Value::Null]) },
-                };
-                let nullable = table.columns()[*column].nullable;
-                let range = if nullable { range } else { KeyRange::all() };
-                let direction = if *backward { Direction::Backward } else { Direction::Forward };
-                self.state.work.begin_range(&range, *backward);
-                table.count_use(Some(*index), RowUse::Fetch, 1);
-                let mut scan = table.scan(self.txn(), *index, &range, direction)?;
-                let mut batch = RowBatch::new();
-                if scan.next_batch(&mut batch)? && batch.len() > 0 {
-                    run.lap_row(SCAN);
-                    let mut value = batch.value(0, *column);
-                    if matches!(table.columns()[*column].ty.kind, highkey_types::TypeKind::Timestamp(_)) {
-                        to_session(&mut value, &self.state.config.time_zone);
-                    }
-                    if let Held::Aggregate(accumulators) = &mut run.held {
-                        // The aggregate reads its argument's column of whatever row it is given.
-                        for accumulator in accumulators {
-                            accumulator.set(value.clone());
+                    for (accumulator, found) in accumulators.iter_mut().zip(found) {
+                        match found {
+                            Found::Rows(rows) => accumulator.add_rows(rows),
+                            Found::Value(value) => accumulator.set(value),
                         }
                     }
                 }
@@ -276,6 +282,7 @@ impl Session {
         }
         self.note_reached(query);
         if !holds {
+            self.send_waiting(&mut run, destination);
             return Ok(Progress::Done(run.sent, run.meter.map_or_else(Vec::new, Meter::finish)));
         }
         let mut meter = run.meter;
@@ -313,7 +320,7 @@ impl Session {
         match &query.source {
             Source::Table(source) => work.select([source.reach()]),
             Source::Join(join) => work.select(join.reaches()),
-            Source::Rows(_) | Source::Count(_) | Source::Extreme { .. } => {}
+            Source::Rows(_) | Source::Known { .. } => {}
         }
         work.created_tmp_tables += query.stages.iter().filter(|stage| matches!(stage, Stage::Group { .. } | Stage::Distinct(_))).count() as u64;
     }
@@ -380,9 +387,10 @@ impl Session {
         }
         if let Some(row) = run.held.take(row, &mut self.state)? {
             run.sent += 1;
-            match destination {
-                Destination::Sink(sink) => sink.row(&row),
-                Destination::Memory(kept) => kept.push(row),
+            match (&mut run.waiting, destination) {
+                (Some(waiting), _) => waiting.push(row),
+                (None, Destination::Sink(sink)) => sink.row(&row),
+                (None, Destination::Memory(kept)) => kept.push(row),
             }
             run.skip();
         } else if let Some(meter) = &mut run.meter {
@@ -403,15 +411,67 @@ impl Session {
         Ok(ranges)
     }
 
-    /// A consistent read. False: over the budget.
-    async fn scan(&mut self, source: &TableSource, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, Failure> {
+    /// The rows that wait are the fast path's: they go to the client.
+    fn send_waiting(&self, run: &mut Run<'_>, destination: &mut Destination<'_>) {
+        let Some(rows) = run.waiting.take() else { return };
+        if let Destination::Sink(sink) = destination {
+            sink.columns(&columns(&self.state, run.fields));
+            rows.iter().for_each(|row| sink.row(row));
+        }
+        run.skip();
+    }
+
+    /// An index has more rows in `ranges` than are read by it faster than by DataFusion, which may read the whole table.
+    fn has_too_many(&self, query: &FastQuery, source: &TableSource, ranges: &[KeyRange]) -> Result<bool, MySqlError> {
+        let Some(most) = query.found_max(source, source.table.row_count_estimate()?) else { return Ok(false) };
+        Ok(plan::rows_in_ranges(&source.table, source.index, ranges).is_some_and(|rows| rows > most))
+    }
+
+    /// The query will be left to DataFusion, as far as that is known before it runs: EXPLAIN asks.
+    pub(crate) fn will_leave(&mut self, query: &FastQuery) -> Result<bool, MySqlError> {
+        let Source::Table(source) = &query.source else { return Ok(false) };
+        let fixed = source.access.as_ref().is_some_and(|access| access.bounds().all(plan::is_fixed));
+        if !fixed || query.found_max(source, u64::MAX).is_none() {
+            return Ok(false);
+        }
+        // Whoever runs it warns.
+        let diagnostics = self.state.diagnostics.clone();
+        let ranges = self.ranges(source);
+        self.state.diagnostics = diagnostics;
+        self.has_too_many(query, source, &ranges?)
+    }
+
+    /// It reads more rows, by an estimate, than a stage may hold: not for whoever keeps them in memory, or can lock them as one range.
+    pub(crate) fn reads_many(&mut self, query: &FastQuery) -> Result<bool, MySqlError> {
+        let Source::Table(source) = &query.source else { return Ok(false) };
+        if self.state.config.executor == Executor::Fast {
+            return Ok(false);
+        }
+        // DataFusion is given all rows at once that are locked in another way.
+        let ranges_lock = |lock: LockSpec| !lock.exclusive && lock.wait == LockWait::Wait && self.locks_gaps();
+        if source.lock.is_some_and(|lock| !ranges_lock(lock)) || query.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. })) {
+            return Ok(false);
+        }
+        let rows = match &source.access {
+            None => source.table.row_count_estimate()?,
+            Some(access) if access.unique => access.ranges.len() as u64,
+            Some(access) => {
+                let ranges = self.ranges(source)?;
+                plan::rows_in_ranges(&source.table, source.index, &ranges).unwrap_or_else(|| rows_of(&source.table, Some(access)) as u64)
+            }
+        };
+        Ok(rows > BUDGET)
+    }
+
+    /// A consistent read. False: too much for the fast path.
+    async fn scan(&mut self, query: &FastQuery, source: &TableSource, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, Failure> {
         let direction = if source.backward { Direction::Backward } else { Direction::Forward };
         let zone = self.state.config.time_zone.clone();
-        let held = !matches!(run.held, Held::Nothing);
         let unique = source.access.as_ref().is_some_and(|a| a.unique);
         let mut batch = RowBatch::new();
-        for range in self.ranges(source)? {
-            if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
+        let ranges = self.ranges(source)?;
+        for range in &ranges {
+            if unique && let Some(key) = whole_key(range, &source.table.def().indexes[source.index]) {
                 self.state.work.read_key += 1;
                 source.table.count_use(Some(source.index), RowUse::Fetch, 1);
                 if run.scanned > 0 {
@@ -431,7 +491,7 @@ impl Session {
                 continue;
             }
             let before = run.scanned;
-            let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
+            let mut scan = source.table.scan(self.txn(), source.index, range, direction)?;
             if let Some(columns) = &source.covered {
                 scan = scan.of_columns(columns);
             }
@@ -458,8 +518,17 @@ impl Session {
                         break;
                     }
                 }
-                if held && run.scanned > run.budget {
+                if run.bounded && run.scanned > run.budget {
                     return Ok(false);
+                }
+                if run.undecided && !run.stopped && run.scanned > LOOK_AFTER {
+                    run.undecided = false;
+                    if self.has_too_many(query, source, &ranges)? {
+                        return Ok(false);
+                    }
+                    if !run.bounded {
+                        self.send_waiting(run, destination);
+                    }
                 }
                 run.lap(SCAN);
                 if let Destination::Sink(sink) = destination
@@ -470,7 +539,7 @@ impl Session {
                 }
             }
             run.lap(SCAN);
-            self.note_scanned(source, &range, run.scanned - before, !run.stopped);
+            self.note_scanned(source, range, run.scanned - before, !run.stopped);
             if run.stopped {
                 break;
             }

@@ -208,6 +208,7 @@ pub fn describe_operator(rel: &Rel) -> String {
         RelKind::Virtual { table, .. } => format!("Table scan on {}.{}", table.schema, table.name),
         RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty() => "Rows fetched before execution".to_string(),
         RelKind::Values { rows } => format!("Values ({} rows)", rows.len()),
+        RelKind::Kept { rows } => format!("Rows read before ({} rows)", rows.count()),
         RelKind::Filter { predicate, .. } => format!("Filter: {}", describe(predicate, &input_fields)),
         RelKind::Project { exprs: items, .. } => format!("Project: {}", exprs(items)),
         RelKind::Join { kind, on, .. } => {

@@ -67,6 +67,11 @@ pub enum PqHint {
 }
 
 impl PqHint {
+    /// Workers are asked for to read this table.
+    pub fn shares(&self, alias: &str) -> bool {
+        matches!(self, PqHint::On { workers, .. } if workers.is_none_or(|workers| workers > 1)) && self.divides(alias)
+    }
+
     /// The scan of this table may be divided among workers.
     pub fn divides(&self, alias: &str) -> bool {
         match self {

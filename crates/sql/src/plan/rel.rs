@@ -7,6 +7,7 @@ use highkey_types::{ColumnType, Str};
 
 use super::{Expr, ExprKind, ExprType, JsonRows, Subquery, SubqueryKind};
 use crate::parse::ast::LockWait;
+use crate::prepared::KeptRows;
 use crate::stack;
 pub use crate::parse::ast::SetOperator;
 
@@ -120,6 +121,8 @@ pub enum RelKind {
     /// Constant rows (expressions without columns of their own; outer references are possible).
     /// SELECT without FROM reads one row of no columns.
     Values { rows: Vec<Vec<Expr>> },
+    /// Rows that a scan has read, and locked, before the query. No more than some wait in memory.
+    Kept { rows: Arc<KeptRows> },
     /// Rows for which the predicate is true.
     Filter { input: Box<Rel>, predicate: Expr },
     /// One expression per output column.

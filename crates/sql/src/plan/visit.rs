@@ -49,7 +49,7 @@ macro_rules! visitors {
             /// The operator's inputs.
             pub fn $inputs(& $($mutability)? self) -> Vec<& $($mutability)? Rel> {
                 match & $($mutability)? self.kind {
-                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } | RelKind::JsonTable { .. } => Vec::new(),
+                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Kept { .. } | RelKind::CteScan { .. } | RelKind::JsonTable { .. } => Vec::new(),
                     RelKind::Filter { input, .. }
                     | RelKind::Apply { input, .. }
                     | RelKind::Project { input, .. }
@@ -68,7 +68,7 @@ macro_rules! visitors {
             /// Calls `f` on each expression that the operator holds directly (roots only).
             pub fn $own_roots(& $($mutability)? self, f: &mut dyn FnMut(& $($mutability)? Expr)) {
                 match & $($mutability)? self.kind {
-                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
+                    RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Kept { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
                     RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
                     RelKind::Values { rows } => rows.$iter().flatten().for_each(&mut *f),
                     RelKind::Filter { predicate, .. } => f(predicate),

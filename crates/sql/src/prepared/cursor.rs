@@ -1,12 +1,16 @@
-//! The rows of an open cursor. As in MySQL all of them are computed when it is opened; more than a few wait in a file without a name, which goes with the cursor.
+//! Rows that wait for somebody: those of an open cursor, which as in MySQL are all computed when it is opened, and those that a statement has found before it does
+//! something with them. More than a few wait in a file without a name, which goes with them.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
-use std::path::PathBuf;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use highkey_types::{Date, DateTime, Decimal, I256, MySqlError, Str, Time, Value};
 
+use crate::df::{QueryEngine, TempSpace};
 use crate::session::{Column, ResultSink, blocking, error};
 
 /// Bytes of rows that wait in memory.
@@ -16,12 +20,9 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Takes the rows of a query.
 pub struct CursorRows {
-    /// Where the file is made.
-    dir: PathBuf,
-    /// Bytes that the file may have.
-    limit: u64,
+    /// Of the file.
+    space: TempSpace,
     file: Option<File>,
-    written: u64,
     /// Rows that are not in the file.
     bytes: Vec<u8>,
     rows: usize,
@@ -29,18 +30,16 @@ pub struct CursorRows {
 }
 
 impl CursorRows {
-    pub fn new(dir: PathBuf, limit: u64) -> CursorRows {
-        CursorRows { dir, limit, file: None, written: 0, bytes: Vec::new(), rows: 0, columns: 0 }
+    /// The file is one of the temporary files of `engine`.
+    pub fn new(engine: Arc<QueryEngine>) -> CursorRows {
+        CursorRows { space: TempSpace::new(engine), file: None, bytes: Vec::new(), rows: 0, columns: 0 }
     }
 
     fn write(&mut self) -> io::Result<()> {
-        self.written += self.bytes.len() as u64;
-        if self.written > self.limit {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
+        self.space.grow(self.bytes.len() as u64)?;
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => tempfile::tempfile_in(&self.dir)?,
+            None => tempfile::tempfile_in(self.space.dir())?,
         };
         blocking(|| file.write_all(&self.bytes))?;
         self.file = Some(file);
@@ -48,19 +47,69 @@ impl CursorRows {
         Ok(())
     }
 
-    /// The cursor, before its first row.
-    pub fn open(mut self) -> io::Result<OpenCursor> {
+    /// All of them.
+    pub fn finish(mut self) -> io::Result<Arc<KeptRows>> {
         if self.file.is_some() {
             self.write()?;
+            self.bytes = Vec::new();
         }
-        let source: Box<dyn Read + Send + Sync> = match self.file {
-            Some(mut file) => {
-                file.rewind()?;
-                Box::new(BufReader::with_capacity(READ_BYTES, file))
+        Ok(Arc::new(KeptRows { file: self.file, bytes: self.bytes, rows: self.rows, columns: self.columns, _space: self.space }))
+    }
+
+    /// The cursor, before its first row.
+    pub fn open(self) -> io::Result<OpenCursor> {
+        Ok(self.finish()?.read())
+    }
+}
+
+/// Rows that may be read again and again.
+pub struct KeptRows {
+    file: Option<File>,
+    /// Those that are in no file: all, or none.
+    bytes: Vec<u8>,
+    rows: usize,
+    columns: usize,
+    _space: TempSpace,
+}
+
+impl KeptRows {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.rows
+    }
+
+    /// A reader before the first row.
+    pub fn read(self: &Arc<Self>) -> OpenCursor {
+        let place = Place { rows: self.clone(), at: 0 };
+        // What is in memory need not be copied twice.
+        let ahead = if self.file.is_some() { READ_BYTES } else { 0 };
+        OpenCursor { source: BufReader::with_capacity(ahead, place), left: self.rows, columns: self.columns }
+    }
+}
+
+impl fmt::Debug for KeptRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows", self.rows)
+    }
+}
+
+/// A place in the bytes of rows.
+struct Place {
+    rows: Arc<KeptRows>,
+    at: u64,
+}
+
+impl Read for Place {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = match &self.rows.file {
+            Some(file) => file.read_at(out, self.at)?,
+            None => {
+                let mut rest = self.rows.bytes.get(self.at as usize..).unwrap_or_default();
+                rest.read(out)?
             }
-            None => Box::new(io::Cursor::new(self.bytes)),
         };
-        Ok(OpenCursor { source, left: self.rows, columns: self.columns })
+        self.at += read as u64;
+        Ok(read)
     }
 }
 
@@ -98,7 +147,7 @@ impl ResultSink for CursorRows {
 
 /// Rows that are fetched one after the other.
 pub struct OpenCursor {
-    source: Box<dyn Read + Send + Sync>,
+    source: BufReader<Place>,
     /// Rows to come.
     left: usize,
     columns: usize,
@@ -251,7 +300,15 @@ impl Encoded<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::df::EngineOptions;
+
+    /// Its files are in `dir`, and have so many bytes at most.
+    fn engine(dir: &Path, temp_bytes: u64) -> Arc<QueryEngine> {
+        QueryEngine::new(EngineOptions { threads: 1, memory_bytes: 16 << 20, temp_bytes, column_cache_bytes: 0, spill_dir: dir.to_owned() }).unwrap()
+    }
 
     #[tokio::test]
     async fn rows_come_back_from_memory_and_from_a_file() {
@@ -273,8 +330,9 @@ mod tests {
             Value::Json("[1, 2]".into()),
         ];
         let dir = tempfile::tempdir().unwrap();
+        let files = engine(&dir.path().join("large"), 1 << 30);
         for count in [0, 3, 20_000] {
-            let mut rows = CursorRows::new(dir.path().to_owned(), 1 << 30);
+            let mut rows = CursorRows::new(files.clone());
             for _ in 0..count {
                 rows.row(&row);
                 if rows.wants_flush() {
@@ -283,14 +341,33 @@ mod tests {
             }
             assert_eq!(rows.file.is_some(), count > 1000);
             assert!(rows.bytes.len() < 2 * KEPT_BYTES, "the rest is in the file");
-            let mut cursor = rows.open().unwrap();
+            let kept = rows.finish().unwrap();
+            assert_eq!((kept.count(), files.temp_bytes() > 1 << 20), (count, count > 1000));
+            let (mut cursor, mut other) = (kept.read(), kept.read());
+            drop(kept);
             for _ in 0..count {
                 assert_eq!(cursor.next_row().unwrap().as_ref(), Some(&row));
+                assert_eq!(other.next_row().unwrap().as_ref(), Some(&row));
             }
             assert!(cursor.is_exhausted() && cursor.next_row().unwrap().is_none());
+            drop((cursor, other));
+            assert_eq!(files.temp_bytes(), 0, "the file is gone");
         }
-        let mut rows = CursorRows::new(dir.path().to_owned(), 1000);
-        (0..10).for_each(|_| rows.row(&row));
-        assert_eq!(file_error(&rows.flush().await.unwrap_err()).code, 1114);
+        // All of them together have the space.
+        let files = engine(&dir.path().join("small"), 10_000);
+        let mut all = Vec::new();
+        let failed = loop {
+            let mut rows = CursorRows::new(files.clone());
+            (0..3).for_each(|_| rows.row(&row));
+            let written = rows.flush().await;
+            match written {
+                Ok(()) => all.push(rows),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(file_error(&failed).code, 1114);
+        assert!(all.len() > 2);
+        drop(all);
+        assert_eq!(files.temp_bytes(), 0);
     }
 }

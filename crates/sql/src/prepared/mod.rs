@@ -47,7 +47,7 @@ pub struct PreparedStatement {
 /// After that many executions without a kept plan it is seen whether one can be kept by now: the tables may have changed.
 const TRY_AGAIN: u32 = 64;
 
-pub use cursor::{CursorRows, OpenCursor, file_error};
+pub use cursor::{CursorRows, KeptRows, OpenCursor, file_error};
 pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {
@@ -460,6 +460,7 @@ impl Session {
         self.state.count(StatusCounter::ComStmtExecute, 1);
         self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).map_or(Value::Null, |(value, _)| value.clone())).collect();
         self.statement_text = statement.text.clone();
+        self.state.process.set_prepared(&statement.text, &self.state.params);
         let outcome = self.run_prepared(&statement, None, sink).await?;
         for out in std::mem::take(&mut self.routines.out_parameters) {
             if let Some(name) = using.get(out.index) {

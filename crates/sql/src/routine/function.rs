@@ -437,18 +437,21 @@ impl Inside<'_> {
                 if query.fields.len() != into.len() {
                     return Err(error::wrong_number_of_columns_in_select());
                 }
-                let mut rows = self.rows_for(query, frame)?;
+                let rows = self.rows_for(query, frame)?;
                 self.row_count = 0;
-                match rows.len() {
-                    0 => self.warn(Warning::warning(errors::sp_fetch_no_data())),
-                    1 => {
-                        self.row_count = 1;
-                        for ((target, value), field) in into.iter().zip(rows.swap_remove(0)).zip(&query.fields) {
-                            self.assign_target(frame, target, value, &field.ty)?;
-                        }
-                    }
-                    _ => return Err(errors::too_many_rows()),
+                let count = rows.len();
+                let Some(values) = rows.into_iter().next() else {
+                    self.warn(Warning::warning(errors::sp_fetch_no_data()));
+                    return Ok(next);
+                };
+                // As in MySQL they have the first row's values whatever comes behind it.
+                for ((target, value), field) in into.iter().zip(values).zip(&query.fields) {
+                    self.assign_target(frame, target, value, &field.ty)?;
                 }
+                if count > 1 {
+                    return Err(errors::too_many_rows());
+                }
+                self.row_count = 1;
                 Ok(next)
             }
             (Instruction::Open(cursor), _) => {

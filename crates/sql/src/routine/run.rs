@@ -7,11 +7,11 @@ use highkey_types::{ColumnType, Level, MySqlError, Str, TypeKind, Value, Warning
 
 use super::call::Caller;
 use super::{Handled, Loaded, expr_type};
-use crate::execute::{DiscardingSink, Failure, Outcome, keeps_diagnostics, refused_inside, to_session};
+use crate::execute::{DiscardingSink, Failure, FirstRows, Outcome, keeps_diagnostics, refused_inside, to_session};
 use crate::expr::{self, EvalContext};
 use crate::parse::ast::{HandledCondition, Instruction, Program, Statement, Target};
 use crate::plan::ExprType;
-use crate::prepared::{CursorRows, OpenCursor, PreparedStatement, file_error};
+use crate::prepared::{OpenCursor, PreparedStatement, file_error};
 use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, StatusFlags, error};
 
 /// For how long a routine keeps its thread from other tasks.
@@ -94,26 +94,6 @@ impl ResultSink for Results<'_> {
 
     async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
         self.sink.local_infile(name).await
-    }
-}
-
-/// Takes the row of SELECT … INTO.
-#[derive(Default)]
-struct OneRow {
-    types: Vec<ExprType>,
-    /// Two at most: the second is one too many.
-    rows: Vec<Vec<Value>>,
-}
-
-impl ResultSink for OneRow {
-    fn columns(&mut self, columns: &[Column]) {
-        self.types = columns.iter().map(|column| ExprType::column(column.ty.clone(), true)).collect();
-    }
-
-    fn row(&mut self, row: &[Value]) {
-        if self.rows.len() < 2 {
-            self.rows.push(row.to_vec());
-        }
     }
 }
 
@@ -340,22 +320,27 @@ impl Session {
             Instruction::SelectInto { query, into } => {
                 let Some(statement) = &loaded.statements[at] else { return Ok(next) };
                 self.set_locals(frame, &query.locals);
-                let mut row = OneRow::default();
-                self.run_prepared(statement, None, &mut row).await?;
+                // The second is one too many.
+                let mut row = FirstRows::new(2);
+                let ran = self.run_prepared(statement, None, &mut row).await;
+                row.ended(ran)?;
                 if row.types.len() != into.len() {
                     return Err(error::wrong_number_of_columns_in_select().into());
                 }
                 self.state.row_count = 0;
-                match row.rows.len() {
-                    0 => self.state.push_warning(Warning::warning(errors::sp_fetch_no_data())),
-                    1 => {
-                        self.state.row_count = 1;
-                        for ((target, value), ty) in into.iter().zip(row.rows.remove(0)).zip(&row.types) {
-                            self.assign_target(loaded, frame, target, value, ty)?;
-                        }
-                    }
-                    _ => return Err(errors::too_many_rows().into()),
+                let count = row.rows.len();
+                let Some(values) = row.rows.into_iter().next() else {
+                    self.state.push_warning(Warning::warning(errors::sp_fetch_no_data()));
+                    return Ok(next);
+                };
+                // As in MySQL they have the first row's values whatever comes behind it.
+                for ((target, value), ty) in into.iter().zip(values).zip(&row.types) {
+                    self.assign_target(loaded, frame, target, value, ty)?;
                 }
+                if count > 1 {
+                    return Err(errors::too_many_rows().into());
+                }
+                self.state.row_count = 1;
                 Ok(next)
             }
             Instruction::Set { variable, value, .. } => {
@@ -394,8 +379,7 @@ impl Session {
                     return Err(errors::sp_cursor_already_open().into());
                 }
                 self.set_locals(frame, &loaded.program.cursors[*cursor].locals);
-                let instance = self.state.instance.clone();
-                let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+                let mut rows = self.rows_to_keep();
                 match self.run_prepared(&loaded.cursors[*cursor], None, &mut rows).await {
                     // Not the client's: the rows go to a file.
                     Err(Failure::Io(e)) => return Err(file_error(&e).into()),

@@ -610,6 +610,7 @@ impl Session {
         self.enter("Execute", statement.text.clone(), &statement.parsed.statement, Instant::now());
         self.state.params.clear();
         self.state.params.extend_from_slice(params);
+        self.state.process.set_prepared(&statement.text, params);
         self.run_kept(&statement, cursor.then_some(id), sink).await
     }
 

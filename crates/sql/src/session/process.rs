@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
-use highkey_types::{MySqlError, errors};
+use highkey_types::{MySqlError, Value, errors};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 
@@ -61,6 +61,9 @@ struct Activity {
     since: Instant,
     state: &'static str,
     info: Option<Arc<str>>,
+    /// Of what runs, if it is a prepared statement: its text, and the values of its parameters.
+    prepared: Option<Arc<str>>,
+    params: Vec<Value>,
     /// What runs does nothing but send rows.
     only_reads: bool,
 }
@@ -306,7 +309,27 @@ impl ProcessEntry {
         activity.since = started;
         activity.state = "executing";
         activity.info = Some(info);
+        activity.prepared = None;
+        activity.params.clear();
         activity.only_reads = only_reads;
+    }
+
+    /// What runs is a prepared statement.
+    pub fn set_prepared(&self, text: &Arc<str>, params: &[Value]) {
+        let mut activity = self.activity.lock();
+        activity.prepared = Some(text.clone());
+        activity.params.clear();
+        activity.params.extend_from_slice(params);
+    }
+
+    /// The text of what runs, with the values of its parameters if it is a prepared statement.
+    pub fn running(&self) -> Option<(Arc<str>, Option<Vec<Value>>)> {
+        let activity = self.activity.lock();
+        let info = activity.info.clone()?;
+        Some(match &activity.prepared {
+            Some(text) => (text.clone(), Some(activity.params.clone())),
+            None => (info, None),
+        })
     }
 
     /// Runs no statement: what SHOW PROCESSLIST says instead.
@@ -486,6 +509,8 @@ impl ProcessList {
                 since: Instant::now(),
                 state: "",
                 info: None,
+                prepared: None,
+                params: Vec::new(),
                 only_reads: false,
             }),
             interruption: AtomicU8::new(0),

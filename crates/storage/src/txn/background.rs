@@ -1,13 +1,11 @@
 //! The engine's own work on transactions: publishing what nobody waits for, purge, undoing losers.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::status::Status;
 use super::system::System;
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, Lsn, TxnId};
+use crate::ids::{IndexId, Lsn};
 use crate::lock::Owner;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
@@ -65,12 +63,12 @@ impl System {
         if !self.versions.has_to_spill() && !self.versions.has_levels() {
             return Ok(false);
         }
-        let is_over = self.is_over();
-        self.versions.drop_runs(self.status.low_water(), &is_over);
+        let needs = self.horizon();
+        self.versions.drop_runs(self.status.low_water(), &needs);
         if self.versions.has_to_spill() {
-            self.versions.spill(&is_over)?;
+            self.versions.spill(&needs)?;
         }
-        let merging = self.versions.merge(MERGE_STEP, &is_over)?;
+        let merging = self.versions.merge(MERGE_STEP, &needs)?;
         Ok(merging || self.versions.has_to_spill())
     }
 
@@ -80,31 +78,8 @@ impl System {
             return Ok(());
         }
         let mut spilled = Ok(());
-        self.block(&mut || spilled = self.versions.spill(&self.is_over()));
+        self.block(&mut || spilled = self.versions.spill(&self.horizon()));
         spilled
-    }
-
-    /// Says of a transaction whether it has ended for every snapshot that lives or will: nobody needs what it replaced. Taken back, no record of it is
-    /// left; committed, nobody looks behind it.
-    fn is_over(&self) -> impl Fn(TxnId) -> bool {
-        let purge_ts = self.views.oldest(&self.status);
-        // Most are asked about many times in a row.
-        let last = Cell::new((TxnId(u64::MAX), false));
-        move |id| {
-            let (known, is_over) = last.get();
-            if known == id {
-                return is_over;
-            }
-            // Who has no status yet is about to be open.
-            let is_over = self.status.has_begun(id)
-                && match self.status.status(id) {
-                    Status::Open => false,
-                    Status::Committed(ts) => ts <= purge_ts,
-                    Status::Aborted => true,
-                };
-            last.set((id, is_over));
-            is_over
-        }
     }
 
     /// Rolls back what could not be rolled back when it ended.

@@ -5,6 +5,7 @@ mod background;
 mod commit;
 mod load;
 mod long;
+mod needs;
 mod numbers;
 mod prepared;
 mod purge;

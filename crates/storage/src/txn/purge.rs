@@ -1,7 +1,8 @@
 //! Purge: taking away what no snapshot needs any more, in commit order.
 //!
 //! A transaction's changes leave older versions, delete-marked records, overflow values that were replaced and indexes that were dropped.
-//! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes.
+//! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes. What is behind that in the queue is looked
+//! through once before: versions and deleted rows go that no snapshot sees, though an older one lives (README.md, "Purge").
 //!
 //! What purge has to do is in memory and in scratch files, so after a crash nobody would know which replaced overflow values to free. Each is therefore
 //! entered in the engine's garbage index by the replacing transaction itself, and taken out of it by the record that frees it; what is there at the
@@ -10,9 +11,10 @@
 use std::collections::VecDeque;
 
 use super::long;
-use super::purge_list::{Chunk, PurgeList, PurgeSpace, Queued, Reading};
+use super::needs::Needs;
+use super::purge_list::{Chunk, Content, PurgeList, PurgeSpace, Queued, Reading};
 use super::system::{GARBAGE_INDEX, System};
-use crate::btree::{Cursor, Decision, RecordFlags};
+use crate::btree::{Cursor, Decision, RecordFlags, RecordRef};
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, TxnId};
@@ -31,12 +33,27 @@ pub(crate) enum PurgeItem {
 /// Chunks that are looked for at once to be written.
 const SPILLED: usize = 64;
 
+/// The last so many chunks of the queue are not looked at ahead: what they tell of is little, and soon has its turn if nobody reads for long.
+const NOT_AHEAD: usize = if cfg!(test) { 1 } else { 8 };
+
 /// What is next in the queue.
 #[derive(Default)]
 struct Front {
     chunk: Reading,
     /// Whose items are next.
     id: TxnId,
+    /// Chunks that were taken out before.
+    taken: u64,
+}
+
+/// How far the queue has been looked through ahead of its turn.
+#[derive(Default)]
+struct Ahead {
+    chunk: Reading,
+    /// Whose items are next; `None` until that is met.
+    id: Option<TxnId>,
+    /// The chunk behind that one, counted from the first that the queue ever had.
+    next: u64,
 }
 
 /// A delete-marked record that nobody's history knows of: left by a rollback or by an earlier life of the database.
@@ -51,6 +68,8 @@ pub(crate) struct History {
     queue: Mutex<PurgeList>,
     /// What has been taken out of that to be read. Locked before it, and over I/O.
     front: Mutex<Front>,
+    /// Held while what was found ahead is done.
+    ahead: Mutex<Ahead>,
     /// The transaction whose items are next, `NOBODY` if there are none.
     next: AtomicU64,
     /// Where lists keep what is too much for memory.
@@ -70,6 +89,7 @@ impl History {
         History {
             queue: Mutex::default(),
             front: Mutex::default(),
+            ahead: Mutex::default(),
             next: AtomicU64::new(NOBODY),
             space: Arc::new(space),
             hints: Mutex::default(),
@@ -137,7 +157,10 @@ impl History {
                     };
                     drop(queue);
                     match chunk.read() {
-                        Ok(bytes) => front.chunk.begin(bytes),
+                        Ok(bytes) => {
+                            front.chunk.begin(bytes);
+                            front.taken += 1;
+                        }
                         Err(error) => {
                             self.queue.lock().put_back(chunk);
                             return Err(error);
@@ -146,6 +169,58 @@ impl History {
                 }
             }
         }
+    }
+
+    /// The next item that was not looked at ahead, and whose it is, if that one's timestamp is at most `ts`. It stays in the queue.
+    fn look_ahead(&self, ahead: &mut Ahead, ts: u64) -> Result<Option<(TxnId, PurgeItem)>> {
+        loop {
+            match ahead.chunk.next() {
+                Some((Queued::Item(item), end)) => {
+                    ahead.chunk.pass(end);
+                    if let Some(id) = ahead.id {
+                        return Ok(Some((id, item)));
+                    }
+                }
+                Some((Queued::Commit { ts: committed, id }, end)) => {
+                    if committed > ts {
+                        return Ok(None);
+                    }
+                    ahead.chunk.pass(end);
+                    ahead.id = Some(id);
+                }
+                None => {
+                    let Some(content) = self.chunk_ahead(ahead) else { return Ok(None) };
+                    // One that cannot be read is passed over: its turn comes.
+                    let bytes = content.read().inspect_err(|_| ahead.id = None)?;
+                    ahead.chunk.begin(bytes);
+                }
+            }
+        }
+    }
+
+    /// What had its turn meanwhile need not be looked at.
+    fn catch_up(&self, ahead: &mut Ahead) {
+        let taken = self.front.lock().taken;
+        if ahead.next < taken {
+            *ahead = Ahead { next: taken, ..Ahead::default() };
+        }
+    }
+
+    fn chunk_ahead(&self, ahead: &mut Ahead) -> Option<Content> {
+        // Nothing is taken out meanwhile.
+        let front = self.front.lock();
+        let mut queue = self.queue.lock();
+        let chunks = queue.chunks();
+        let at = ahead.next.saturating_sub(front.taken);
+        if at as usize + NOT_AHEAD >= chunks.len() {
+            return None;
+        }
+        if ahead.next < front.taken {
+            // Whose items the chunk begins with stands in one before.
+            (ahead.next, ahead.id) = (front.taken, None);
+        }
+        ahead.next += 1;
+        Some(chunks[at as usize].content())
     }
 
     /// Writes queued chunks to disk as long as there is too much in memory. What cannot be written stays.
@@ -207,7 +282,8 @@ fn each<T>(items: Vec<T>, put_back: impl FnOnce(Vec<T>), mut work: impl FnMut(&T
 impl System {
     /// Purges what may go, up to about `limit` items. Returns how many it did.
     pub fn purge(&self, limit: usize) -> Result<usize> {
-        let purge_ts = self.views.oldest(&self.status);
+        let needs = self.horizon();
+        let purge_ts = needs.oldest();
         let mut cursor = Cursor::new();
         let mut done = 0;
         let mut outcome = Ok(());
@@ -228,6 +304,9 @@ impl System {
                 self.history.put_back(id, &item);
             }
         }
+        if outcome.is_ok() {
+            outcome = self.purge_ahead(&mut cursor, &needs, limit, &mut done);
+        }
         if !self.has_to_undo() {
             let held = std::mem::take(&mut *self.history.held.lock());
             done += held.len();
@@ -238,7 +317,7 @@ impl System {
         let put_back = |left| self.history.hints.lock().extend::<Vec<Hint>>(left);
         let removed = each(hints, put_back, |(index, key)| {
             // Versions may be left behind it: to a row that is put there anew no link leads to them.
-            self.remove_marked(&mut cursor, *index, key, |by| self.status.visible_at(by, purge_ts))
+            self.remove_marked(&mut cursor, *index, key, |record| self.status.visible_at(record.txn, purge_ts)).map(|_| ())
         });
         outcome.and(removed).map(|()| done)
     }
@@ -246,11 +325,10 @@ impl System {
     fn purge_item(&self, cursor: &mut Cursor, by: TxnId, item: &PurgeItem) -> Result<()> {
         match item {
             PurgeItem::Row { row, deleted } => {
-                let index = IndexId(u32::from_be_bytes(row[..4].try_into().expect("a row key begins with its index")));
                 self.versions.purge(row, by);
                 if *deleted {
                     // Another's deletion may not be for everybody yet.
-                    self.remove_marked(cursor, index, &row[4..], |deleter| deleter == by)?;
+                    self.remove_marked(cursor, index_of(row), &row[4..], |record| record.txn == by)?;
                 }
             }
             PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference, |replacer| replacer == by)?,
@@ -261,23 +339,46 @@ impl System {
         Ok(())
     }
 
-    /// Takes a delete-marked record out of its page if `may` says so of the transaction that has deleted it.
-    fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], may: impl Fn(TxnId) -> bool) -> Result<()> {
+    /// Ahead of their turn: takes away older versions and deleted rows that no snapshot sees though not every snapshot sees the end of the transaction that
+    /// left them. They stay in the queue, and at their turn there is nothing to do. Goes on until `done` is `limit`.
+    fn purge_ahead(&self, cursor: &mut Cursor, needs: &impl Needs, limit: usize, done: &mut usize) -> Result<()> {
+        let mut ahead = self.history.ahead.lock();
+        self.history.catch_up(&mut ahead);
+        while *done < limit {
+            let Some((by, item)) = self.history.look_ahead(&mut ahead, needs.taken_at())? else { break };
+            *done += 1;
+            let PurgeItem::Row { row, deleted } = item else { continue };
+            let gone = deleted
+                && self.remove_marked(cursor, index_of(&row), &row[4..], |record| {
+                    record.txn == by && (record.flags & RecordFlags::HAS_OLDER == 0 || self.versions.hides_no_row(&row, by, needs))
+                })?;
+            if gone {
+                self.versions.purge(&row, by);
+            } else {
+                self.versions.prune(&row, needs);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a delete-marked record out of its page if `may` says so of it, under the page's exclusive latch. False if there is none, or it stays.
+    fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], may: impl Fn(RecordRef) -> bool) -> Result<bool> {
         // An open frees the trees that its losers had rows in, in a thread of its own.
         let _alone = self.dropping.lock();
         let tree = match self.tree(index) {
             // Dropped meanwhile, records and all.
-            Err(Error::NoSuchIndex(_)) => return Ok(()),
+            Err(Error::NoSuchIndex(_)) => return Ok(false),
             tree => tree?,
         };
         let lsn = tree.modify(cursor, key, Writer::System, |place, _| match place.record() {
-            Some(record) if record.flags & RecordFlags::DELETE_MARK != 0 && may(record.txn) => Decision::Remove,
+            Some(record) if record.flags & RecordFlags::DELETE_MARK != 0 && may(record) => Decision::Remove,
             _ => Decision::Leave,
         })?;
-        if !lsn.is_none() {
-            self.history.removed.fetch_add(1, Ordering::Relaxed);
+        if lsn.is_none() {
+            return Ok(false);
         }
-        Ok(())
+        self.history.removed.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Frees an overflow value that is entered in the garbage index if `may` says so of the transaction that has entered it, and takes out the entry, in
@@ -334,6 +435,11 @@ impl System {
         }
         Ok(())
     }
+}
+
+/// The index of a `RowKey`.
+fn index_of(row: &[u8]) -> IndexId {
+    IndexId(u32::from_be_bytes(row[..4].try_into().expect("a row key begins with its index")))
 }
 
 /// The garbage index's key of an overflow value.

@@ -101,12 +101,14 @@ pub(crate) struct Chunk {
     len: usize,
 }
 
+#[derive(Clone)]
 enum Place {
     Memory(Arc<Vec<u8>>),
     File(Written),
 }
 
 /// Where a chunk lies in a file.
+#[derive(Clone)]
 pub(crate) struct Written {
     file: Arc<ScratchFile>,
     at: u64,
@@ -141,6 +143,23 @@ impl Chunk {
         }
     }
 
+    pub fn read(&self) -> Result<Vec<u8>> {
+        self.content().read()
+    }
+
+    /// What it says, wherever it lies from here on.
+    pub fn content(&self) -> Content {
+        Content { place: self.place.clone(), len: self.len }
+    }
+}
+
+/// What a chunk says.
+pub(crate) struct Content {
+    place: Place,
+    len: usize,
+}
+
+impl Content {
     pub fn read(&self) -> Result<Vec<u8>> {
         let mut bytes = match &self.place {
             Place::Memory(bytes) => bytes.to_vec(),

@@ -64,24 +64,32 @@ impl System {
         sight: &Sight,
     ) -> Option<Chosen<'a>> {
         let long = record.flags & RecordFlags::OVERFLOW != 0;
-        // Another's uncommitted overflow value may be freed by its rollback while it is read: READ UNCOMMITTED
-        // reads the committed version then.
-        let dirty_long =
-            long && matches!(sight, Sight::Newest { own, .. } if *own != Some(record.txn) && self.status.is_open(record.txn));
-        if !dirty_long && sight.sees(record.txn, &self.status) {
-            return match record.flags & RecordFlags::DELETE_MARK != 0 {
-                true => None,
-                false if long => Some(Chosen::Long(record.value)),
-                false => Some(Chosen::Inline(record.value)),
+        loop {
+            // Another's uncommitted overflow value may be freed by its rollback while it is read: READ UNCOMMITTED
+            // reads the committed version then.
+            let dirty_long =
+                long && matches!(sight, Sight::Newest { own, .. } if *own != Some(record.txn) && self.status.is_open(record.txn));
+            if !dirty_long && sight.sees(record.txn, &self.status) {
+                return match record.flags & RecordFlags::DELETE_MARK != 0 {
+                    true => None,
+                    false if long => Some(Chosen::Long(record.value)),
+                    false => Some(Chosen::Inline(record.value)),
+                };
+            }
+            if record.flags & RecordFlags::HAS_OLDER == 0 {
+                return None;
+            }
+            let found = self.versions.find(&row_key(index, key), record.txn, |txn| self.accepts(sight, txn));
+            // What is latest is behind the record as long as its transaction is open. If that has committed since it was asked, the record itself is the
+            // latest, and what it replaced may have gone before it was looked for: perhaps no snapshot sees it.
+            if !matches!(sight, Sight::Snapshot { .. }) && !self.status.is_open(record.txn) {
+                continue;
+            }
+            return match found {
+                Found::Nothing => None,
+                Found::Here(older) => (older.flags & RecordFlags::DELETE_MARK == 0).then_some(Chosen::Older(older)),
+                Found::Below(below) => Some(Chosen::Below(below)),
             };
-        }
-        if record.flags & RecordFlags::HAS_OLDER == 0 {
-            return None;
-        }
-        match self.versions.find(&row_key(index, key), record.txn, |txn| self.accepts(sight, txn)) {
-            Found::Nothing => None,
-            Found::Here(older) => (older.flags & RecordFlags::DELETE_MARK == 0).then_some(Chosen::Older(older)),
-            Found::Below(below) => Some(Chosen::Below(below)),
         }
     }
 

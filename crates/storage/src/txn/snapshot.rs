@@ -10,7 +10,7 @@ use crate::ids::{IndexId, TxnId};
 use crate::sync::Arc;
 
 /// A consistent view: what was committed when it was taken, and its own transaction's writes. Clones share it; while one lives,
-/// the versions it needs are kept.
+/// the versions it needs are kept. Its own transaction's writes are kept for it no longer than the transaction is open.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) system: Arc<System>,

@@ -4,7 +4,8 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
-use super::version_run::{Merge, Run, RunWriter};
+use super::needs::{Everything, Needs};
+use super::version_run::{Merge, Run, RunWriter, Sieve};
 use super::versions::{Chain, Chains, Entry, SHARDS, ShardSet, Version, VersionStore, row_memory};
 use crate::error::Result;
 use crate::ids::TxnId;
@@ -56,6 +57,8 @@ impl Level {
 pub(crate) struct Frozen {
     shards: Vec<OnceLock<Chains>>,
     len: AtomicU64,
+    /// Who had committed at this timestamp had done so before they were taken: nothing that it replaced was taken back since (V6).
+    settled: u64,
 }
 
 impl Frozen {
@@ -112,18 +115,18 @@ impl VersionStore {
         self.has_levels.load(Ordering::Relaxed)
     }
 
-    /// Moves a slice of what is in the maps to disk if that has half of the budget, leaving out what nobody needs: what those replaced who are over.
+    /// Moves a slice of what is in the maps to disk if that has half of the budget, leaving out what nobody needs.
     /// On an error it stays in memory until the next call. Waits for whoever else does it.
-    pub fn spill(&self, is_over: &impl Fn(TxnId) -> bool) -> Result<()> {
+    pub fn spill(&self, needs: &impl Needs) -> Result<()> {
         let mut next = self.spilling.lock();
         // What could not be written. The oldest first: they may be many only after a crash.
         let left: Vec<_> = self.levels().iter().rev().filter_map(|level| if let Level::Frozen(frozen) = level { Some(frozen.clone()) } else { None }).collect();
         for frozen in left {
-            self.write(&frozen, is_over)?;
+            self.write(&frozen, needs)?;
         }
         if self.memory.load(Ordering::Relaxed) > self.budget / 2 {
-            let frozen = self.freeze(Place::Newest, &mut next, SLICE);
-            self.write(&frozen, is_over)?;
+            let frozen = self.freeze(Place::Newest, &mut next, SLICE, needs.taken_at());
+            self.write(&frozen, needs)?;
         }
         Ok(())
     }
@@ -133,8 +136,8 @@ impl VersionStore {
     pub fn spill_oldest(&self, all: bool) -> Result<()> {
         let mut next = self.spilling.lock();
         if self.memory.load(Ordering::Relaxed) > self.budget / 2 || (all && self.has_levels()) {
-            let frozen = self.freeze(Place::Oldest, &mut next, usize::MAX);
-            self.write(&frozen, &|_| false)?;
+            let frozen = self.freeze(Place::Oldest, &mut next, usize::MAX, 0);
+            self.write(&frozen, &Everything)?;
         }
         Ok(())
     }
@@ -155,8 +158,8 @@ impl VersionStore {
     }
 
     /// Takes maps' content out, from that of shard `next` on, until it has so many bytes.
-    fn freeze(&self, place: Place, next: &mut usize, bytes: usize) -> Arc<Frozen> {
-        let frozen = Arc::new(Frozen { shards: (0..SHARDS).map(|_| OnceLock::new()).collect(), len: AtomicU64::new(0) });
+    fn freeze(&self, place: Place, next: &mut usize, bytes: usize, settled: u64) -> Arc<Frozen> {
+        let frozen = Arc::new(Frozen { shards: (0..SHARDS).map(|_| OnceLock::new()).collect(), len: AtomicU64::new(0), settled });
         // First: who does not find a version in its map any more finds it here.
         self.change_levels(|levels| {
             let at = match place {
@@ -190,16 +193,16 @@ impl VersionStore {
     }
 
     /// Puts a run in the place of what is frozen.
-    fn write(&self, frozen: &Arc<Frozen>, is_over: &impl Fn(TxnId) -> bool) -> Result<()> {
+    fn write(&self, frozen: &Arc<Frozen>, needs: &impl Needs) -> Result<()> {
         let mut rows: Vec<(&[u8], &Chain)> = frozen.chains().collect();
         rows.sort_unstable_by_key(|(row, _)| *row);
-        let mut writer = RunWriter::new(self.scratch.clone(), frozen.shards());
+        let mut sieve = Sieve::new(RunWriter::new(self.scratch.clone(), frozen.shards(), frozen.settled));
         for (row, chain) in rows {
-            for version in chain.iter().filter(|version| !is_over(version.by)) {
-                writer.add(row, version.entry())?;
+            for version in chain {
+                sieve.add(row, version.entry(), frozen.settled, needs)?;
             }
         }
-        let run = writer.finish()?.map(|run| Level::Run(Arc::new(run)));
+        let run = sieve.finish()?.map(|run| Level::Run(Arc::new(run)));
         self.change_levels(|levels| {
             let at = levels.iter().position(|level| level.is_frozen(frozen)).expect("only this takes it away");
             levels.splice(at..=at, run);
@@ -209,13 +212,13 @@ impl VersionStore {
     }
 
     /// Drops the runs of which nobody needs anything: all who replaced their versions are over, which ids below `low_water` are.
-    pub fn drop_runs(&self, low_water: TxnId, is_over: &impl Fn(TxnId) -> bool) {
+    pub fn drop_runs(&self, low_water: TxnId, needs: &impl Needs) {
         let levels = self.levels();
         // Looked at without the list's lock: who is over stays so.
         let gone: Vec<&Arc<Run>> = levels
             .iter()
             .filter_map(|level| match level {
-                Level::Run(run) if run.is_over(low_water, is_over) => Some(run),
+                Level::Run(run) if run.is_over(low_water, |by| needs.is_over(by)) => Some(run),
                 _ => None,
             })
             .collect();
@@ -230,7 +233,7 @@ impl VersionStore {
     }
 
     /// Merges about `versions` versions of runs that are many. True if there is more to do.
-    pub fn merge(&self, versions: usize, is_over: &impl Fn(TxnId) -> bool) -> Result<bool> {
+    pub fn merge(&self, versions: usize, needs: &impl Needs) -> Result<bool> {
         let mut merging = self.merging.lock();
         let mut merge = match merging.merge.take() {
             Some(merge) => merge,
@@ -245,7 +248,7 @@ impl VersionStore {
                 }
             }
         };
-        let outcome = match merge.advance(versions, is_over) {
+        let outcome = match merge.advance(versions, needs) {
             Ok(false) => {
                 merging.merge = Some(merge);
                 return Ok(true);

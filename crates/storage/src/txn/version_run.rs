@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 
 use ahash::AHashSet;
 
+use super::needs::Needs;
 use super::scratch::{Scratch, ScratchFile};
 use super::versions::{Entry, ShardSet};
 use crate::error::{Error, Result};
@@ -131,11 +132,12 @@ pub(crate) struct RunWriter {
     index: BlockIndex,
     replacers: Replacers,
     len: u64,
+    settled: u64,
 }
 
 impl RunWriter {
-    /// For rows of the maps `shards`.
-    pub fn new(scratch: Arc<Scratch>, shards: ShardSet) -> RunWriter {
+    /// For rows of the maps `shards`. `settled` as in `Run`.
+    pub fn new(scratch: Arc<Scratch>, shards: ShardSet, settled: u64) -> RunWriter {
         let replacers = Replacers { least: TxnId(u64::MAX), greatest: TxnId(0), each: Some(AHashSet::new()) };
         let last_by = TxnId(u64::MAX);
         let index = BlockIndex::default();
@@ -153,6 +155,7 @@ impl RunWriter {
             index,
             replacers,
             len: 0,
+            settled,
         }
     }
 
@@ -230,7 +233,69 @@ impl RunWriter {
         self.index.shrink();
         let file = self.file.expect("written above, or before");
         let over_below = AtomicU64::new(self.replacers.least.0);
-        Ok(Some(Run { file, shards: self.shards, index: self.index, last_row: self.row.into(), replacers: self.replacers, over_below, len: self.len }))
+        Ok(Some(Run {
+            file,
+            shards: self.shards,
+            index: self.index,
+            last_row: self.row.into(),
+            replacers: self.replacers,
+            over_below,
+            len: self.len,
+            settled: self.settled,
+        }))
+    }
+}
+
+/// What is on its way to a run and somebody needs. Each version waits for the one behind it, to which it hands its link on if no snapshot sees it.
+pub(crate) struct Sieve {
+    writer: RunWriter,
+    is_holding: bool,
+    row: Vec<u8>,
+    txn: TxnId,
+    flags: u16,
+    by: TxnId,
+    value: Vec<u8>,
+    settled: u64,
+}
+
+impl Sieve {
+    pub fn new(writer: RunWriter) -> Sieve {
+        Sieve { writer, is_holding: false, row: Vec::new(), txn: TxnId(0), flags: 0, by: TxnId(0), value: Vec::new(), settled: 0 }
+    }
+
+    /// As `RunWriter::add`. If who replaced the version has committed at or below `settled`, that was before it was taken out of the maps.
+    pub fn add(&mut self, row: &[u8], mut entry: Entry, mut settled: u64, needs: &impl Needs) -> Result<()> {
+        if needs.is_over(entry.by) {
+            return Ok(());
+        }
+        if self.is_holding {
+            let held = Entry { txn: self.txn, flags: self.flags, by: self.by, value: &self.value };
+            if self.row == row && held.hands_on(&entry, self.settled, needs) {
+                (entry.by, settled) = (self.by, self.settled);
+            } else {
+                self.writer.add(&self.row, held)?;
+            }
+        }
+        if let Some(committed) = needs.committed_at(entry.by).filter(|committed| *committed > settled) {
+            // While it was below the maps. Who is open now commits behind all that any run says.
+            self.writer.settled = self.writer.settled.min(committed - 1);
+        }
+        if self.row != row {
+            self.row.clear();
+            self.row.extend_from_slice(row);
+        }
+        self.value.clear();
+        self.value.extend_from_slice(entry.value);
+        (self.is_holding, self.txn, self.flags, self.by, self.settled) = (true, entry.txn, entry.flags, entry.by, settled);
+        Ok(())
+    }
+
+    /// As `RunWriter::finish`.
+    pub fn finish(mut self) -> Result<Option<Run>> {
+        if self.is_holding {
+            self.writer.add(&self.row, Entry { txn: self.txn, flags: self.flags, by: self.by, value: &self.value })?;
+        }
+        self.writer.finish()
     }
 }
 
@@ -271,6 +336,8 @@ pub(crate) struct Run {
     /// All who replaced its versions and have a lower id are over.
     over_below: AtomicU64,
     len: u64,
+    /// Who had committed at this timestamp and replaced one of its versions had done so before that one was taken out of the maps (V6).
+    settled: u64,
 }
 
 impl Run {
@@ -490,7 +557,7 @@ pub(crate) struct Merge {
     pub inputs: Vec<Arc<Run>>,
     /// Those that have versions left, newest first.
     readings: Vec<Reading>,
-    writer: RunWriter,
+    sieve: Sieve,
     begun: bool,
 }
 
@@ -498,11 +565,12 @@ impl Merge {
     pub fn new(inputs: Vec<Arc<Run>>, scratch: Arc<Scratch>) -> Merge {
         let readings = inputs.iter().cloned().map(Reading::new).collect();
         let shards = inputs.iter().fold(0, |set, run| set | run.shards);
-        Merge { inputs, readings, writer: RunWriter::new(scratch, shards), begun: false }
+        let settled = inputs.iter().map(|run| run.settled).max().unwrap_or(0);
+        Merge { inputs, readings, sieve: Sieve::new(RunWriter::new(scratch, shards, settled)), begun: false }
     }
 
     /// Merges about so many versions, and leaves out what nobody needs. True once it is done.
-    pub fn advance(&mut self, versions: usize, is_over: &impl Fn(TxnId) -> bool) -> Result<bool> {
+    pub fn advance(&mut self, versions: usize, needs: &impl Needs) -> Result<bool> {
         if !self.begun {
             for at in (0..self.readings.len()).rev() {
                 self.step(at)?;
@@ -515,9 +583,7 @@ impl Merge {
                 return Ok(true);
             };
             let reading = &self.readings[least];
-            if !is_over(reading.by) {
-                self.writer.add(&reading.row, reading.entry())?;
-            }
+            self.sieve.add(&reading.row, reading.entry(), reading.run.settled, needs)?;
             self.step(least)?;
         }
         Ok(self.readings.is_empty())
@@ -532,12 +598,13 @@ impl Merge {
 
     /// What became of the inputs; `None`: nobody needs any of it.
     pub fn finish(self) -> Result<(Vec<Arc<Run>>, Option<Run>)> {
-        Ok((self.inputs, self.writer.finish()?))
+        Ok((self.inputs, self.sieve.finish()?))
     }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use super::super::needs::Over;
     use super::*;
     use crate::disk::{SimConfig, SimDisk};
     use rand::{Rng, SeedableRng};
@@ -564,7 +631,7 @@ mod tests {
     }
 
     fn write(scratch: &Arc<Scratch>, model: &Model) -> Run {
-        let mut writer = RunWriter::new(scratch.clone(), 1);
+        let mut writer = RunWriter::new(scratch.clone(), 1, 0);
         for (row, versions) in model {
             for (txn, by, value) in versions {
                 writer.add(row, Entry { txn: TxnId(*txn), flags: *txn as u16, by: TxnId(*by), value }).unwrap();
@@ -599,7 +666,7 @@ mod tests {
             models.iter().zip(&runs).for_each(|(model, run)| check(run, model));
             let is_over = |by: TxnId| by.0.is_multiple_of(3);
             let mut merge = Merge::new(runs, scratch.clone());
-            while !merge.advance(rng.random_range(1..100), &is_over).unwrap() {}
+            while !merge.advance(rng.random_range(1..100), &Over(is_over)).unwrap() {}
             let mut merged = Model::new();
             for (row, versions) in models.into_iter().flatten() {
                 let versions: Vec<_> = versions.into_iter().filter(|(_, by, _)| !is_over(TxnId(*by))).collect();

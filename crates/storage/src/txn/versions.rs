@@ -5,7 +5,7 @@
 //! scratch file (`spill`, `version_run`), which is never changed: taking a version away that is in a run does nothing.
 //!
 //! A map's chain belongs to one (index, key) and is changed only under the exclusive latch of that key's leaf (by writers and rollback), by
-//! purge, which takes away what nobody reads any more, or taken as a whole by `spill`. Readers look at it under a latch of the leaf, so record and
+//! purge and whoever finds a chain long, who take away what nobody reads any more, or taken as a whole by `spill`. Readers look at it under a latch of the leaf, so record and
 //! chain agree, and take the list of what is below with them, in which they look holding no latch.
 //! Nothing here is logged: before-images are in the log, and after a crash only the rows of unfinished transactions need chains.
 
@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
 
+use super::needs::Needs;
 use super::scratch::Scratch;
 use super::spill::{Level, Merging};
 use super::version_run::BlocksRead;
@@ -28,6 +29,8 @@ pub(super) const SHARDS: usize = 128;
 pub(super) type ShardSet = u128;
 /// A map for so many rows keeps its room.
 const ROOM_KEPT: usize = 1024;
+/// So many versions of a row are looked through for some that nobody needs.
+const MANY: usize = if cfg!(test) { 4 } else { 16 };
 /// What a row with versions costs beside its key, and a version beside its value, about.
 const ROW_OVERHEAD: usize = 96;
 const VERSION_OVERHEAD: usize = 80;
@@ -59,6 +62,14 @@ pub(crate) struct Entry<'a> {
     pub flags: u16,
     pub by: TxnId,
     pub value: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// Whether no snapshot sees this version, and its link may go to `behind`, the next older one of the row. See `Needs` for `settled`.
+    pub(super) fn hands_on(&self, behind: &Entry, settled: u64, needs: &impl Needs) -> bool {
+        // Without older ones, what is behind it is of an earlier row, or was taken back.
+        self.flags & RecordFlags::HAS_OLDER != 0 && behind.by == self.txn && needs.is_unseen(self.txn, self.by, settled)
+    }
 }
 
 /// Newest first.
@@ -175,20 +186,70 @@ impl VersionStore {
         self.count.fetch_sub(removed.len() as u64, Ordering::Relaxed);
     }
 
-    /// Enters what the row was before `by` changed it first.
-    pub fn push(&self, row: &[u8], version: Version) {
+    /// Enters what the row was before `by` changed it first. True if the row has so many that `prune` is worth its while.
+    pub fn push(&self, row: &[u8], version: Version) -> bool {
         let mut shard = self.shard(row).lock();
         match shard.get_mut(row) {
             Some(chain) => {
                 debug_assert!(chain[0].by == version.txn || chain[0].by != version.by, "I6: one version by a transaction");
                 self.add(&version, 0);
                 chain.push_front(version);
+                // `prune` sees to it that it has room for as many again. So it pays a constant for each version.
+                chain.len() >= MANY && chain.len() == chain.capacity()
             }
             None => {
                 self.add(&version, row_memory(row));
                 shard.insert(row.into(), VecDeque::from([version]));
+                false
             }
         }
+    }
+
+    /// Takes out what no snapshot sees, though older ones may see what is behind it: what is behind gets its link (V6). The oldest version stays: what is below
+    /// the maps is linked to it.
+    pub fn prune(&self, row: &[u8], needs: &impl Needs) {
+        let mut shard = self.shard(row).lock();
+        let Some(chain) = shard.get_mut(row) else { return };
+        let len = chain.len();
+        let (mut kept, mut bytes) = (0, 0);
+        for at in 0..len {
+            if at + 1 < len && chain[at].entry().hands_on(&chain[at + 1].entry(), u64::MAX, needs) {
+                bytes += chain[at].memory();
+                chain[at + 1].by = chain[at].by;
+            } else {
+                chain.swap(kept, at);
+                kept += 1;
+            }
+        }
+        chain.truncate(kept);
+        if chain.capacity() > MANY && kept < chain.capacity() / 4 {
+            chain.shrink_to(kept * 2);
+        } else if kept > chain.capacity() / 2 {
+            chain.reserve(kept);
+        }
+        self.memory.fetch_sub(bytes, Ordering::Relaxed);
+        self.count.fetch_sub((len - kept) as u64, Ordering::Relaxed);
+    }
+
+    /// Whether no snapshot sees a row in what is behind the row's record, which is of transaction `record`. False if it is not known, for some of it is
+    /// below the maps. Under a latch of the row's leaf.
+    pub fn hides_no_row(&self, row: &[u8], record: TxnId, needs: &impl Needs) -> bool {
+        let shard = self.shard(row).lock();
+        let mut next = record;
+        for version in shard.get(row).into_iter().flatten() {
+            if version.by != next {
+                continue;
+            }
+            if version.flags & RecordFlags::DELETE_MARK == 0 && !needs.is_unseen(version.txn, version.by, u64::MAX) {
+                return false;
+            }
+            if version.flags & RecordFlags::HAS_OLDER == 0 {
+                return true;
+            }
+            next = version.txn;
+        }
+        // As in `find`.
+        !self.has_levels.load(Ordering::Relaxed)
     }
 
     /// As `push`, of something older than all the chain has: recovery walks the log backwards. See `spill_oldest`.
@@ -227,19 +288,19 @@ impl VersionStore {
     /// of the row's leaf.
     pub fn find(&self, row: &[u8], record: TxnId, mut sees: impl FnMut(TxnId) -> bool) -> Found {
         let mut next = record;
-        if let Some(chain) = self.shard(row).lock().get(row) {
-            for version in chain {
-                match step(&mut next, version.entry(), &mut sees) {
-                    Step::Pass => {}
-                    Step::Take => return Found::Here(version.clone()),
-                    Step::End => return Found::Nothing,
-                }
+        let shard = self.shard(row).lock();
+        for version in shard.get(row).into_iter().flatten() {
+            match step(&mut next, version.entry(), &mut sees) {
+                Step::Pass => {}
+                Step::Take => return Found::Here(version.clone()),
+                Step::End => return Found::Nothing,
             }
         }
-        // Behind the look at the map: what was taken out of that before is below by now. The shard's mutex orders this load too.
+        // What was taken out of the map before is below by now. The shard's mutex orders this load too.
         if !self.has_levels.load(Ordering::Relaxed) {
             return Found::Nothing;
         }
+        // With the mutex held: the link that was found last is the one to what is below at this moment, while others prune there and here (V6).
         Found::Below(Below { row: row.into(), by: next, levels: self.levels.read().clone() })
     }
 
@@ -300,6 +361,7 @@ impl VersionStore {
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use super::super::needs::Over;
     use super::*;
     use crate::disk::{SimConfig, SimDisk};
 
@@ -327,11 +389,11 @@ mod tests {
             store.push(&row, Version { txn: TxnId(1), flags: 0, value: row.into(), by: TxnId(2) });
         }
         let before = store.in_maps_and_frozen();
-        store.spill(&|_| false).unwrap();
+        store.spill(&Over(|_: TxnId| false)).unwrap();
         let spilled = before - store.in_maps_and_frozen();
         assert!(spilled > 0 && spilled < before / 8, "{spilled} of {before} bytes");
         while store.has_to_spill() {
-            store.spill(&|_| false).unwrap();
+            store.spill(&Over(|_: TxnId| false)).unwrap();
         }
         assert!((1..=BUDGET / 2).contains(&store.in_maps_and_frozen()));
         for row in rows() {
@@ -357,7 +419,7 @@ mod tests {
                 found.map(|version| version.value[0])
             }
         };
-        let spill = || store.spill(&|_| false).unwrap();
+        let spill = || store.spill(&Over(|_: TxnId| false)).unwrap();
         store.push(b"row", version(3, 9, 1));
         spill();
         store.pop(b"row", TxnId(9));
@@ -369,9 +431,9 @@ mod tests {
         spill();
         assert_eq!((find(9, 4), find(9, 3), find(4, 3), find(9, 2)), (Some(3), Some(2), Some(2), None));
         assert_eq!((store.len(), store.spilled()), (3, 3));
-        store.drop_runs(TxnId(0), &|by| by == TxnId(9));
+        store.drop_runs(TxnId(0), &Over(|by: TxnId| by == TxnId(9)));
         assert_eq!((store.len(), find(4, 3)), (1, Some(2)));
-        store.drop_runs(TxnId(5), &|_| false);
+        store.drop_runs(TxnId(5), &Over(|_: TxnId| false));
         assert_eq!((store.len(), store.memory(), store.scratch.len()), (0, 0, 0));
     }
 }

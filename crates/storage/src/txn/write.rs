@@ -111,7 +111,10 @@ impl Writing<'_> {
                 flags |= record.flags & RecordFlags::HAS_OLDER;
             } else {
                 let version = Version { txn: record.txn, flags: record.flags, value: record.value.into(), by: id };
-                self.system.versions.push(&row_key(self.index, key), version);
+                let row = row_key(self.index, key);
+                if self.system.versions.push(&row, version) {
+                    self.system.versions.prune(&row, &self.system.recent_horizon());
+                }
                 trace.pushed = true;
                 flags |= RecordFlags::HAS_OLDER;
             }

@@ -14,6 +14,7 @@ use super::expr::{KeyForm, key_form};
 use super::guard::joined_relation;
 use super::join::some_condition;
 use super::{Lowered, Lowerer, Scope, expr_mut, for_each_expr_mut};
+use crate::df::error::is_of_rows;
 use crate::df::repr::Repr;
 use crate::plan::{Aggregate, AggregateFunc, CompareBy, CompareOp, Expr, ExprKind, Rel, RelKind, Subquery, SubqueryKind};
 
@@ -341,10 +342,11 @@ fn of_nothing(value: DfExpr, aggregate: &Aggregate) -> DfExpr {
 }
 
 impl Lowerer {
-    /// Replaces scalar and EXISTS subqueries that depend on no row by their values, innermost first.
+    /// Replaces scalar and EXISTS subqueries that depend on no row by their values, innermost first. One that fails stays, and fails for the row that needs it,
+    /// but where MySQL asks for its value before it reads rows (`early`).
     pub fn fold_constant_subqueries(&self, rel: &mut Rel) -> Result<()> {
         let mut failure = None;
-        for_each_own_expr_mut(rel, &mut |expr| {
+        for_each_own_expr_mut(rel, true, &mut |expr, early| {
             if failure.is_some() {
                 return;
             }
@@ -360,6 +362,7 @@ impl Lowerer {
             };
             match value {
                 Ok(value) => *expr = Expr::literal(value, expr.ty.clone()),
+                Err(error) if !early && is_of_rows(&error) => {}
                 Err(error) => failure = Some(error),
             }
         });
@@ -367,22 +370,67 @@ impl Lowerer {
     }
 }
 
+/// What is done to an expression; true: its value is wanted before there are rows.
+type Visit<'v> = dyn FnMut(&mut Expr, bool) + 'v;
+
 /// Calls `f` on every expression node of a plan and of the subqueries in it, children first, but for the plans of common table expressions that are made once.
-fn for_each_own_expr_mut(rel: &mut Rel, f: &mut dyn FnMut(&mut Expr)) {
+/// `early`: its rows are wanted for certain.
+fn for_each_own_expr_mut(rel: &mut Rel, early: bool, f: &mut Visit<'_>) {
     if matches!(rel.kind, RelKind::MaterializedCte { .. }) {
         return;
     }
-    rel.own_roots_mut(&mut |root| {
-        root.walk_mut(&mut |e| {
-            if let ExprKind::Subquery(sub) = &mut e.kind {
-                for_each_own_expr_mut(&mut sub.plan, f);
-            }
-            f(e);
-        });
-    });
-    for input in rel.inputs_mut() {
-        for_each_own_expr_mut(input, f);
+    if early {
+        for_each_early(rel, f);
     }
+    rel.own_roots_mut(&mut |root| walk_with_subqueries(root, false, f));
+    for input in rel.inputs_mut() {
+        for_each_own_expr_mut(input, early, f);
+    }
+}
+
+fn walk_with_subqueries(expr: &mut Expr, early: bool, f: &mut Visit<'_>) {
+    expr.walk_mut(&mut |e| {
+        if let ExprKind::Subquery(sub) = &mut e.kind {
+            for_each_own_expr_mut(&mut sub.plan, early, f);
+        }
+        f(e, early);
+    });
+}
+
+/// Calls `f` on what MySQL's optimizer evaluates: what conditions ask of no row, what they say that a column is equal to, and groups by what is of no row.
+fn for_each_early(rel: &mut Rel, f: &mut Visit<'_>) {
+    match &mut rel.kind {
+        RelKind::Filter { input, predicate } => early_in(predicate, !matches!(input.kind, RelKind::Aggregate { .. }), f),
+        RelKind::Join { on: Some(on), .. } => early_in(on, true, f),
+        RelKind::Aggregate { groups, .. } => groups.iter_mut().filter(|group| is_of_no_row(group)).for_each(|group| walk_with_subqueries(group, true, f)),
+        _ => {}
+    }
+}
+
+/// `equal`: the rows are those for which the condition is true, and they are no groups.
+fn early_in(condition: &mut Expr, equal: bool, f: &mut Visit<'_>) {
+    match &mut condition.kind {
+        ExprKind::And(parts) => return parts.iter_mut().for_each(|part| early_in(part, equal, f)),
+        ExprKind::Or(parts) => return parts.iter_mut().for_each(|part| early_in(part, false, f)),
+        ExprKind::Not(inner) => return early_in(inner, false, f),
+        _ => {}
+    }
+    if is_of_no_row(condition) {
+        return walk_with_subqueries(condition, true, f);
+    }
+    if let ExprKind::Compare { op: CompareOp::Eq, left, right, .. } = &mut condition.kind
+        && equal
+    {
+        if left.as_column().is_some() && is_of_no_row(right) {
+            walk_with_subqueries(right, true, f);
+        } else if right.as_column().is_some() && is_of_no_row(left) {
+            walk_with_subqueries(left, true, f);
+        }
+    }
+}
+
+fn is_of_no_row(expr: &Expr) -> bool {
+    expr.columns().is_empty() && !refers_out(expr)
 }
 
 /// It reads rows of a recursion around it.

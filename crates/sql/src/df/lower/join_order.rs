@@ -239,6 +239,7 @@ fn rows(rel: &Rel) -> f64 {
     match &rel.kind {
         RelKind::Scan { table, .. } => table.row_count_estimate().unwrap_or(0).max(1) as f64,
         RelKind::Values { rows } => rows.len() as f64,
+        RelKind::Kept { rows } => rows.count() as f64,
         RelKind::Filter { input, .. } => (rows(input) * EQUALITY).max(1.0),
         // Groups of some rows each.
         RelKind::Aggregate { input, groups, .. } => if groups.is_empty() { 1.0 } else { rows(input).powf(0.9) },

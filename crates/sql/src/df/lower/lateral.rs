@@ -80,7 +80,7 @@ impl Lowerer {
 
     /// `types`: of the columns of `input`, which are those of the output and then what only `made` reads.
     fn made_beside(&self, rel: &Rel, input: Lowered, types: Vec<ColumnType>, made: Made, outer: bool) -> Result<Lowered> {
-        self.shared.plan_for_once();
+        self.shared.plan_runs_inside();
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let output: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), true)).collect();
         let input_names: Vec<String> = types.iter().map(|_| self.shared.name("row")).collect();

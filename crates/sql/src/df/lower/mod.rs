@@ -96,6 +96,7 @@ impl Lowerer {
             RelKind::Scan { table, alias, columns, indexes, .. } => self.scan(rel, table, alias, columns, indexes, hints),
             RelKind::Virtual { table, alias } => self.virtual_table(table, alias, hints),
             RelKind::Values { rows } => self.values(rel, rows),
+            RelKind::Kept { rows } => self.kept_rows(rel, rows),
             RelKind::Filter { input, predicate } => self.filter(input, predicate, hints),
             RelKind::Project { input, exprs } => self.project(rel, input, exprs, hints),
             RelKind::Join { kind, left, right, on } => match self.joined_in_order(rel, &[], hints)? {

@@ -104,7 +104,7 @@ impl Lowerer {
     }
 
     pub fn recursive(&self, rel: &Rel, id: usize, [anchor, step]: [&Rel; 2], distinct: bool, strict: bool) -> Result<Lowered> {
-        self.shared.plan_for_once();
+        self.shared.plan_runs_inside();
         let types = Self::types(rel);
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let work = Arc::new(WorkTable::new(&names, &types));

@@ -14,10 +14,15 @@ use highkey_types::{ColumnType, Value};
 
 use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
+use crate::df::kept_rows::KeptTable;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BEHIND_INDEX, BaseTable};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, pruned, rows_in_ranges};
+use crate::prepared::KeptRows;
+
+/// So many rows that were read before are made a batch; more are read where they wait.
+const FEW_KEPT: usize = 4096;
 
 impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
@@ -81,6 +86,24 @@ impl Lowerer {
             (self.shared.virtual_rows)(table, &wanted).map_err(user)?
         };
         self.table(memory_table(schema(&names, &types), &types, &rows)?, alias)
+    }
+
+    /// Rows that were read before.
+    pub fn kept_rows(&self, rel: &Rel, rows: &Arc<KeptRows>) -> Result<Lowered> {
+        self.shared.plan_for_once();
+        let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+        let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), true)).collect();
+        let schema = schema(&names, &types);
+        if rows.count() > FEW_KEPT {
+            let types = types.into_iter().map(|(ty, _)| ty).collect();
+            return self.table(Arc::new(KeptTable::new(self.shared.clone(), rows.clone(), schema, types)), "values");
+        }
+        let mut few = Vec::with_capacity(rows.count());
+        let mut read = rows.read();
+        while let Some(row) = read.next_row()? {
+            few.push(row);
+        }
+        self.table(memory_table(schema, &types, &few)?, "values")
     }
 
     pub fn values(&self, rel: &Rel, rows: &[Vec<Expr>]) -> Result<Lowered> {

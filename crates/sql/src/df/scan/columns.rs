@@ -87,14 +87,18 @@ impl ColumnCache {
         if block.bytes > self.limit / 8 || block.rows < LEAST_ROWS {
             return;
         }
-        if self.used.load(Ordering::Relaxed).saturating_add(block.bytes) > self.limit {
+        // Counted before it can be found, and forgotten, by others.
+        let counted = || self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(block.bytes).filter(|used| *used <= self.limit)).is_ok();
+        if !counted() {
             if !self.offered.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADMIT_ONE_IN) {
                 return;
             }
             self.make_room(block.bytes);
+            // Another worker may have been quicker.
+            if !counted() {
+                return;
+            }
         }
-        // Counted before it can be found, and forgotten, by others.
-        self.used.fetch_add(block.bytes, Ordering::Relaxed);
         if let Some(old) = table.blocks.lock().insert(block.run.low.clone(), block.clone()) {
             self.forget(&old);
         }

@@ -1,6 +1,7 @@
 //! Whole queries: parsed, bound, lowered, executed over small tables.
 
 mod ctes;
+mod memory;
 mod queries;
 mod recorded;
 mod subqueries;
@@ -155,7 +156,7 @@ impl Fixture {
         let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
         let fields: Arc<[Field]> = bound.fields().to_vec().into();
         let shared = Shared::new(self.context(), &bound.rel, false, None);
-        assert!(shared.start_spilling());
+        assert!(self.runtime.block_on(shared.start_spilling()));
         let task = self.engine.handle().spawn(async move {
             let plan = physical(&shared, bound.rel, None).await?;
             let rows = collect(plan.physical, plan.context).await;

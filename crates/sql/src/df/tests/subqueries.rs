@@ -71,3 +71,37 @@ fn derived_tables_and_ctes() {
     f.check("SELECT d.n FROM (SELECT a_id, COUNT(*) n FROM b GROUP BY a_id) d WHERE d.a_id = 1", "2");
     f.check("WITH c AS (SELECT a_id, MAX(y) m FROM b GROUP BY a_id) SELECT a.id, c.m FROM a JOIN c ON c.a_id = a.id ORDER BY a.id", "1|11;2|20");
 }
+
+/// As MySQL 8.0.12 does.
+#[test]
+fn a_subquery_that_fails_does_so_for_the_row_that_needs_it() {
+    let f = tables();
+    for (sql, expected) in [
+        ("SELECT id, IF(id < 0, (SELECT y FROM b), 0) FROM a ORDER BY id", "1|0;2|0;3|0;4|0"),
+        ("SELECT id, CASE WHEN id < 0 THEN (SELECT y FROM b) ELSE 7 END FROM a ORDER BY id", "1|7;2|7;3|7;4|7"),
+        ("SELECT id, COALESCE(id, (SELECT y FROM b)) FROM a ORDER BY id", "1|1;2|2;3|3;4|4"),
+        ("SELECT id, id < 0 AND (SELECT y FROM b) FROM a ORDER BY id", "1|0;2|0;3|0;4|0"),
+        ("SELECT id, id > 0 OR (SELECT y FROM b) FROM a ORDER BY id", "1|1;2|1;3|1;4|1"),
+        ("SELECT id FROM a WHERE id > 0 OR (SELECT y FROM b) = id ORDER BY id", "1;2;3;4"),
+        ("SELECT id, id + (SELECT y FROM b) FROM a WHERE id < 0", ""),
+        ("SELECT (SELECT y FROM b) FROM a WHERE id < 0", ""),
+        ("SELECT id FROM a WHERE id < 0 AND id + (SELECT y FROM b) > 3", ""),
+        ("SELECT SUM(IF(id < 0, (SELECT y FROM b), 0)) FROM a", "0"),
+        ("SELECT id, IF(id < 0, EXISTS (SELECT 1 FROM b WHERE y = (SELECT y FROM b)), 0) FROM a ORDER BY id", "1|0;2|0;3|0;4|0"),
+        ("SELECT IF(id < 0, (SELECT 9223372036854775807 + y FROM b WHERE y = 10), 0) FROM a WHERE id = 1", "0"),
+    ] {
+        f.check(sql, expected);
+    }
+    for sql in [
+        "SELECT id FROM a WHERE id < 0 AND (SELECT y FROM b)",
+        "SELECT id FROM a WHERE id < 0 AND NOT (SELECT y FROM b)",
+        "SELECT id FROM a WHERE id < 0 AND id = (SELECT y FROM b)",
+        "SELECT id FROM a WHERE id > 0 OR 1 < (SELECT y FROM b)",
+        "SELECT id FROM a WHERE id < 0 AND (SELECT y FROM b) IS NULL",
+        "SELECT COUNT(*) FROM a GROUP BY id HAVING id < 0 AND (SELECT y FROM b)",
+        "SELECT IF(id = 3, (SELECT y FROM b), 0) FROM a",
+        "SELECT id FROM a WHERE id BETWEEN 0 AND (SELECT y FROM b)",
+    ] {
+        f.check_error(sql, 1242);
+    }
+}

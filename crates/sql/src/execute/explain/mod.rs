@@ -161,31 +161,47 @@ impl Session {
         }
     }
 
-    /// What a connection runs now, planned once more: bound to its database, under the settings of this session.
+    /// What a connection runs now, planned once more: bound to its database and the values of its parameters, on as many threads as it asks for, otherwise under the
+    /// settings of this session.
     pub(crate) async fn explain_connection(&mut self, format: ExplainFormat, id: u64, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let process = self.state.instance.processes().get(id).ok_or_else(|| err(1094, format!("Unknown thread id: {id}")))?;
         let running = process.snapshot();
         let refused = || err(3012, "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE");
-        let text = running.info.ok_or_else(refused)?;
+        let (text, params) = process.running().ok_or_else(refused)?;
         let parsed = parse::parse(&text, 0, self.state.config.parse).map_err(|_| refused())?;
         if !matches!(parsed.statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
             return Err(refused().into());
         }
         self.begin_set_vars(&parsed.set_vars);
         let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
+        let settings = process.queries().settings().unwrap_or_else(|| self.state.config.parallel.clone());
+        let own_settings = std::mem::replace(&mut self.state.config.parallel, settings);
+        let own_params = (self.state.bind_params, std::mem::take(&mut self.state.params));
+        if let Some(params) = params {
+            (self.state.bind_params, self.state.params) = (true, params);
+        }
         let progress = if format == ExplainFormat::Tree { process.queries().describe() } else { Vec::new() };
         let explained = self.explain(format, false, &parsed.statement, progress, sink).await;
         self.state.database = own;
+        self.state.config.parallel = own_settings;
+        (self.state.bind_params, self.state.params) = own_params;
         explained
     }
 
     /// A query whose tables are open, and its lines in FORMAT=TREE. `changed`: what a statement does to tables of it.
     async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<Line>), Failure> {
-        let (verb, targets) = changed.unwrap_or_default();
-        let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
         // What is changed by several tables' rows is found by DataFusion.
         let fast = if changed.is_none() { self.compile_fast(bound)? } else { None };
-        if let Some(fast) = &fast {
+        self.shown_way(bound, fast, changed).await
+    }
+
+    /// The same of a query that `fast` runs, if there is one.
+    async fn shown_way(&mut self, bound: &BoundQuery, fast: Option<FastQuery>, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<Line>), Failure> {
+        let (verb, targets) = changed.unwrap_or_default();
+        let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
+        if let Some(fast) = &fast
+            && !self.will_leave(fast)?
+        {
             let shown = Explainer::new(self, Way::Fast(fast)).statement(&bound.rel)?;
             let lines = tree::fast(fast, &bound.rel, &shown);
             return Ok((shown, lines.into_iter().map(|line| line.line(&[])).collect()));
@@ -250,7 +266,13 @@ impl Session {
         let mut values: Vec<&Expr> = bound.on_duplicate.iter().filter_map(|(_, value)| value.expr()).collect();
         let source = match &bound.source {
             BoundSource::Query(query) => {
-                let (source, lines) = self.shown_query(query, None).await?;
+                let mut fast = self.compile_fast(query)?;
+                if let Some(found) = &fast
+                    && self.reads_many(found)?
+                {
+                    fast = None;
+                }
+                let (source, lines) = self.shown_way(query, fast, None).await?;
                 tree.extend(lines.into_iter().map(|line| line.inside(1)));
                 Some(source)
             }

@@ -92,7 +92,7 @@ pub(super) fn fast(fast: &FastQuery, rel: &Rel, shown: &Query) -> Vec<FastLine> 
         };
         inside.push(FastLine::new(at + 1, plan::describe_operator(operator), node).expecting(below));
     }
-    inside.push(FastLine { depth: 0, text: "Fast path".to_owned(), node: None, estimate: None });
+    inside.push(FastLine { depth: 0, text: fast.headline().to_owned(), node: None, estimate: None });
     inside.reverse();
     inside
 }

@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Client, Server};
+use super::{Answer, Client, Server, text};
 
 const QUERIES: [&str; 3] = [
     "SELECT COUNT(*), SUM(id), SUM(k), COUNT(s), MAX(at) FROM t",
@@ -123,4 +123,86 @@ async fn what_is_kept_is_what_is_there() {
             }
         }
     }
+}
+
+/// Changes move rows and what they have, so that the sums stay; some are undone.
+async fn move_things(mut c: Client, seed: u64, until: std::time::Instant) -> u32 {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut committed = 0;
+    // One row was changed.
+    async fn one(c: &mut Client, sql: String) -> bool {
+        matches!(c.run(&sql).await, Answer::Ok(done) if done.affected_rows == 1)
+    }
+    while std::time::Instant::now() < until {
+        let (a, b) = (random.random_range(0..MANY), random.random_range(0..MANY));
+        c.ok("BEGIN").await;
+        let mut done = match random.random_range(0..3) {
+            // The other way round, if it was moved before.
+            0 => one(&mut c, format!("UPDATE s SET id = id + 1000000 WHERE id = {a}")).await || one(&mut c, format!("UPDATE s SET id = id - 1000000 WHERE id = {a} + 1000000")).await,
+            1 => a != b && one(&mut c, format!("UPDATE s SET v = v + 1 WHERE id = {a}")).await && one(&mut c, format!("UPDATE s SET v = v - 1 WHERE id = {b}")).await,
+            _ => match c.run(&format!("SELECT g, v FROM s WHERE id = {a} FOR UPDATE")).await {
+                Answer::Rows { columns, rows, .. } if rows.len() == 1 => {
+                    let row = &text(&columns, &rows)[0];
+                    one(&mut c, format!("DELETE FROM s WHERE id = {a}")).await && one(&mut c, format!("INSERT INTO s VALUES ({a}, {}, {})", row[0], row[1])).await
+                }
+                _ => false,
+            },
+        };
+        if random.random_range(0..4) == 0 {
+            let _ = c.run(&format!("DELETE FROM s WHERE id BETWEEN {a} AND {a} + 20")).await;
+            done = false;
+        }
+        c.ok(if done { "COMMIT" } else { "ROLLBACK" }).await;
+        committed += u32::from(done);
+    }
+    committed
+}
+
+/// Rows of the table that the sums are about: some blocks of a scan's batches.
+const MANY: u32 = 120_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn totals_hold_while_writers_are_at_work() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE s (id INT PRIMARY KEY, g INT NOT NULL, v INT NOT NULL)").await;
+    c.ok(&format!("INSERT INTO s SELECT a.id + b.id * 4000, a.id % 97, a.id % 10 FROM t a JOIN t b ON b.id < {}", MANY / 4000)).await;
+    c.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, parallel_default_dop = 3").await;
+    let totals = "SELECT COUNT(*), SUM(v) FROM s";
+    let expected = [[MANY.to_string(), (MANY / 10 * 45).to_string()]];
+    while usage(&mut c, "bytes").await < 100_000 {
+        assert_eq!(c.rows(totals).await, expected);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let hits = usage(&mut c, "hits").await;
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(4);
+    let mut writers = Vec::new();
+    for seed in 1..4 {
+        writers.push(tokio::spawn(move_things(server.client().await, seed, until)));
+    }
+    let mut scans = 0;
+    while std::time::Instant::now() < until {
+        assert_eq!(c.rows(totals).await, expected, "a snapshot of its own");
+        // One snapshot for several scans, each of which finds other blocks kept.
+        c.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT").await;
+        let whole = "SELECT COUNT(*), SUM(v), SUM(id) FROM s";
+        let first = c.rows(whole).await;
+        assert_eq!(first[0][..2], expected[0], "the snapshot");
+        let groups = c.rows("SELECT g, COUNT(*), SUM(v), SUM(id) FROM s GROUP BY g").await;
+        let sum = |column: usize| groups.iter().map(|row| row[column].parse::<i64>().unwrap()).sum::<i64>().to_string();
+        assert_eq!([sum(1), sum(2), sum(3)], first[0][..], "its groups");
+        c.ok("SET force_parallel_execute = OFF").await;
+        assert_eq!(c.rows(whole).await, first, "on one thread");
+        c.ok("SET force_parallel_execute = ON").await;
+        assert_eq!(c.rows(whole).await, first, "once more");
+        c.ok("COMMIT").await;
+        scans += 5;
+    }
+    let mut committed = 0;
+    for writer in writers {
+        committed += writer.await.unwrap();
+    }
+    assert_eq!(c.rows(totals).await, expected);
+    assert!(scans >= 5 && committed > 10, "{scans} scans, {committed} transactions");
+    assert!(usage(&mut c, "hits").await > hits, "some columns were kept");
 }

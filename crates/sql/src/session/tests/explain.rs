@@ -1,8 +1,9 @@
 //! EXPLAIN FORMAT=JSON and EXPLAIN FOR CONNECTION.
 
+use highkey_types::Value;
 use highkey_types::json::{self, Json};
 
-use super::{Client, Server};
+use super::{Client, Collector, Server};
 
 /// The value at a path of names and positions, as text; empty if there is none.
 async fn at(c: &mut Client, sql: &str, paths: &[&str]) -> Vec<String> {
@@ -265,6 +266,43 @@ async fn what_another_connection_runs_is_explained() {
     assert!(other.value(&format!("EXPLAIN FORMAT=JSON FOR CONNECTION {id}")).await.contains("query_block"));
     c.ok(&format!("KILL QUERY {id}")).await;
     running.await.unwrap();
+}
+
+/// With the values that it has been given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_statement_that_another_connection_runs_is_explained() {
+    let server = Server::new();
+    let (mut c, mut busy) = (client(&server).await, server.client().await);
+    let id = busy.session.process().id();
+    busy.ok("SET @a = 2, @n = 1").await;
+    busy.ok("PREPARE s FROM 'SELECT SLEEP(60) FROM t WHERE a = ? LIMIT ?'").await;
+    let statement = busy.session.prepare(b"SELECT SLEEP(60) FROM t WHERE a = ? LIMIT ?").await.unwrap().id;
+    let waits = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state = 'User sleep'");
+    for binary in [true, false] {
+        let running = tokio::spawn(async move {
+            if binary {
+                let mut sink = Collector::default();
+                busy.session.execute_prepared(statement, &[Value::Int(2), Value::UInt(1)], false, &mut sink).await.unwrap();
+            } else {
+                busy.run("EXECUTE s USING @a, @n").await;
+            }
+            busy
+        });
+        while c.value(&waits).await == "0" {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let mut other = server.connect();
+        assert_eq!(other.rows(&format!("EXPLAIN FOR CONNECTION {id}")).await[0][6], "PRIMARY");
+        other.ok("SET highkey_executor = 'DATAFUSION'").await;
+        let tree = other.value(&format!("EXPLAIN FORMAT=TREE FOR CONNECTION {id}")).await;
+        assert!(tree.starts_with("-> "), "{tree}");
+        // What the asking session has prepared is its own.
+        other.ok("SET @x = 7").await;
+        other.ok("PREPARE own FROM 'SELECT ? + 1'").await;
+        assert_eq!(other.value("EXECUTE own USING @x").await, "8");
+        c.ok(&format!("KILL QUERY {id}")).await;
+        busy = running.await.unwrap();
+    }
 }
 
 /// Notes of MySQL 8.0.12, where it has replaced nothing by what it knows of the rows.

@@ -3,7 +3,7 @@
 use super::{Client, Server};
 
 /// A table of 40,000 rows, and a session whose every query on DataFusion has three threads if it may.
-async fn filled(server: &Server) -> Client {
+pub(super) async fn filled(server: &Server) -> Client {
     let mut c = server.client().await;
     c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, s VARCHAR(20), d DOUBLE, m DECIMAL(12,2), at TIMESTAMP NULL)").await;
     for chunk in 0..8 {
@@ -16,7 +16,7 @@ async fn filled(server: &Server) -> Client {
     c
 }
 
-async fn counter(c: &mut Client, name: &str) -> u64 {
+pub(super) async fn counter(c: &mut Client, name: &str) -> u64 {
     c.rows(&format!("SHOW STATUS LIKE '{name}'")).await[0][1].parse().unwrap()
 }
 
@@ -590,4 +590,88 @@ async fn workers_stop_within_a_batch() {
     let mut c = filled(&server).await;
     assert_eq!(c.error("SELECT /*+ MAX_EXECUTION_TIME(100) */ MAX(SHA2(REPEAT(s, 20000), 512)) FROM t").await.0, 3024);
     stopped(&server, &mut c).await;
+}
+
+/// It has two workers, and goes on for minutes.
+const BUSY: &str = "SELECT COUNT(*) FROM t a JOIN t b ON a.m + b.m > a.k * b.id";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_query_waits_for_workers_as_long_as_it_may() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let (mut other, mut killer) = (server.client().await, server.client().await);
+    c.ok("SET GLOBAL parallel_max_threads = 2").await;
+    c.ok("SET parallel_default_dop = 2").await;
+    other.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, parallel_default_dop = 2").await;
+    let kill = format!("KILL QUERY {}", c.value("SELECT CONNECTION_ID()").await);
+    let begin = |mut c: Client| tokio::spawn(async move { (c.error(BUSY).await.0, c) });
+    let short = "SELECT COUNT(DISTINCT k) FROM t";
+
+    let running = begin(c);
+    while counter(&mut other, "PQ_threads_running").await < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    // Nobody gives any back in time: it runs on one thread.
+    other.ok("SET parallel_queue_timeout = 300").await;
+    let told = async |c: &mut Client| [counter(c, "PQ_threads_refused").await, counter(c, "PQ_serial_workers").await, counter(c, "PQ_stmt_executed").await];
+    let before = told(&mut other).await;
+    let begun = std::time::Instant::now();
+    assert_eq!(other.value(short).await, "10");
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(300), "{:?}", begun.elapsed());
+    assert_eq!(told(&mut other).await, [before[0] + 1, before[1] + 1, before[2]]);
+    // It may be killed meanwhile.
+    other.ok("SET parallel_queue_timeout = 60000").await;
+    assert_eq!(other.error_when_killed(short).await.0, 1317);
+    killer.ok(&kill).await;
+    let (code, c) = running.await.unwrap();
+    assert_eq!(code, 1317);
+
+    // They are given back meanwhile: it has them.
+    let running = begin(c);
+    while counter(&mut other, "PQ_threads_running").await < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let before = told(&mut other).await;
+    let killing = tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        killer.ok(&kill).await;
+    });
+    assert_eq!(other.value(short).await, "10");
+    assert_eq!(told(&mut other).await, [before[0] + 1, before[1], before[2] + 1]);
+    killing.await.unwrap();
+    assert_eq!(running.await.unwrap().0, 1317);
+}
+
+/// Its own changes, and of those of others what the isolation level shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_see_what_the_transaction_sees() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    for (level, shown) in [("READ UNCOMMITTED", 2), ("READ COMMITTED", 1), ("REPEATABLE READ", 0), ("SERIALIZABLE", 1)] {
+        let is_low = level.starts_with("READ");
+        c.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}")).await;
+        c.ok("BEGIN").await;
+        assert_eq!(c.value("SELECT COUNT(*) FROM t WHERE id < -5").await, "0");
+        other.ok("UPDATE t SET k = 100 WHERE id = 39999").await;
+        other.ok("BEGIN").await;
+        if is_low {
+            other.ok("UPDATE t SET k = 200 WHERE id = 39998").await;
+        }
+        c.ok("UPDATE t SET k = -1 WHERE id BETWEEN 7000 AND 7039").await;
+        c.ok("DELETE FROM t WHERE id BETWEEN 100 AND 199").await;
+        c.ok("INSERT INTO t (id, k) VALUES (50000, -1), (50001, -1)").await;
+        let (rows, parallel) = both(&mut c, "SELECT COUNT(*), SUM(k = -1), SUM(k > 99), MAX(id), SUM(id BETWEEN 100 AND 199) FROM t").await;
+        assert!(parallel, "{level}");
+        let shown_rows = shown.to_string();
+        assert_eq!(rows, [["39902", "42", shown_rows.as_str(), "50001", "0"]], "{level}");
+        let (rows, parallel) = both(&mut c, "SELECT id, k FROM t WHERE k < 0 OR k > 99").await;
+        assert!(parallel && rows.len() == 42 + shown, "{level}: {rows:?}");
+        let (rows, _) = both(&mut c, "SELECT COUNT(*), SUM(b.k = -1) FROM t a JOIN t b ON a.id = b.id").await;
+        assert_eq!(rows, [["39902", "42"]], "{level}");
+        c.ok("ROLLBACK").await;
+        other.ok("ROLLBACK").await;
+        other.ok("UPDATE t SET k = 9 WHERE id = 39999").await;
+        assert_eq!(both(&mut c, "SELECT COUNT(*), SUM(k) FROM t").await.0, [["40000", "180000"]], "{level}");
+    }
 }

@@ -15,6 +15,7 @@ mod prepared;
 mod purge;
 mod spill;
 mod threads;
+mod views;
 mod waits;
 
 use std::time::Duration;

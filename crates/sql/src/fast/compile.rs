@@ -185,7 +185,9 @@ impl FastQuery {
             return Some(true);
         }
         if let Some(predicate) = condition {
-            match plan::best_access(&predicate, source.table.def(), &source.columns, &source.choice) {
+            // Nothing that is locked is read from an entry alone.
+            let covers = |access: &IndexAccess| access.index == 0 || source.lock.is_some() || covered(source, access.index, access.residual.as_ref(), &self.stages).is_some();
+            match plan::preferred_access(&predicate, source.table.def(), &source.columns, &source.choice, covers) {
                 Some(access) => {
                     source.index = access.index;
                     source.residual = access.residual.clone();
@@ -220,37 +222,11 @@ impl FastQuery {
 
     /// Leaves the rows alone where the entries of an index have all that is asked of them. What is locked is a row.
     fn cover(&mut self) {
-        let fields = self.fields_read();
         match &mut self.source {
-            Source::Table(source) if source.lock.is_none() && source.index != 0 => {
-                let columns: Vec<usize> = fields.into_iter().map(|field| source.columns[field]).collect();
-                source.covered = source.table.covers(source.index, &columns).then_some(columns);
-            }
+            Source::Table(source) if source.lock.is_none() => source.covered = covered(source, source.index, source.residual.as_ref(), &self.stages),
             Source::Join(join) => join.cover(),
             _ => {}
         }
-    }
-
-    /// The fields of the table's rows that something reads.
-    fn fields_read(&self) -> Vec<usize> {
-        let Source::Table(source) = &self.source else { return Vec::new() };
-        let mut read: Vec<usize> = source.residual.iter().flat_map(Expr::columns).collect();
-        for stage in &self.stages {
-            match stage {
-                Stage::Filter(predicate) => read.extend(predicate.columns()),
-                Stage::Sort(keys) => read.extend(keys.iter().flat_map(|key| key.expr.columns())),
-                Stage::Limit { .. } => {}
-                Stage::Project(exprs) => read.extend(exprs.iter().flat_map(Expr::columns)),
-                Stage::Aggregate(aggregates) => read.extend(aggregates.iter().flat_map(|a| &a.args).flat_map(Expr::columns)),
-                Stage::Group { groups, aggregates, .. } => read.extend(groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).flat_map(Expr::columns)),
-                // It compares whole rows.
-                Stage::Distinct(_) => break,
-            }
-            if matches!(stage, Stage::Project(_) | Stage::Aggregate(_) | Stage::Group { .. }) {
-                return read;
-            }
-        }
-        (0..source.columns.len()).collect()
     }
 
     /// A sort whose order the index has already is none.
@@ -281,6 +257,33 @@ impl FastQuery {
         }
         None
     }
+}
+
+/// The columns of the table that are read if an index leaves `residual` to be checked, and its entries have all of them.
+fn covered(source: &TableSource, index: usize, residual: Option<&Expr>, stages: &[Stage]) -> Option<Vec<usize>> {
+    let columns: Vec<usize> = fields_read(source.columns.len(), residual, stages).into_iter().map(|field| source.columns[field]).collect();
+    source.table.covers(index, &columns).then_some(columns)
+}
+
+/// The fields of the table's rows, so many, that a condition or a stage reads.
+fn fields_read(fields: usize, residual: Option<&Expr>, stages: &[Stage]) -> Vec<usize> {
+    let mut read: Vec<usize> = residual.iter().flat_map(|e| e.columns()).collect();
+    for stage in stages {
+        match stage {
+            Stage::Filter(predicate) => read.extend(predicate.columns()),
+            Stage::Sort(keys) => read.extend(keys.iter().flat_map(|key| key.expr.columns())),
+            Stage::Limit { .. } => {}
+            Stage::Project(exprs) => read.extend(exprs.iter().flat_map(Expr::columns)),
+            Stage::Aggregate(aggregates) => read.extend(aggregates.iter().flat_map(|a| &a.args).flat_map(Expr::columns)),
+            Stage::Group { groups, aggregates, .. } => read.extend(groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).flat_map(Expr::columns)),
+            // It compares whole rows.
+            Stage::Distinct(_) => break,
+        }
+        if matches!(stage, Stage::Project(_) | Stage::Aggregate(_) | Stage::Group { .. }) {
+            return read;
+        }
+    }
+    (0..fields).collect()
 }
 
 /// A join, filtered and its columns picked.

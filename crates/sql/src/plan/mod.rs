@@ -20,7 +20,7 @@ mod types;
 mod visit;
 mod wanted;
 
-pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access};
+pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access, preferred_access};
 pub use covering::{smaller_index, smallest_index};
 #[cfg(test)]
 pub use display::describe_rel;

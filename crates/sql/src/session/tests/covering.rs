@@ -135,6 +135,13 @@ async fn explain_says_where_no_row_is_looked_at() {
     ] {
         assert_eq!(way(&mut c, sql).await, expected, "{sql}");
     }
+    // Of two indexes that answer the same, the one that has all.
+    c.ok("CREATE TABLE two (id INT PRIMARY KEY, a INT, b INT, c INT, KEY first (a), KEY second (a, b))").await;
+    c.ok("INSERT INTO two VALUES (1, 1, 1, 1), (2, 2, 2, 2), (3, 1, 3, 3)").await;
+    assert_eq!(way(&mut c, "SELECT b FROM two WHERE a = 1").await, ["second", "Using index"]);
+    assert_eq!(way(&mut c, "SELECT id FROM two WHERE a = 1").await, ["first", "Using index"]);
+    assert_eq!(way(&mut c, "SELECT c FROM two WHERE a = 1").await, ["first", "NULL"]);
+    assert_eq!(way(&mut c, "SELECT b FROM two WHERE a = 1 FOR UPDATE").await, ["first", "NULL"]);
     assert!(c.value("EXPLAIN FORMAT=JSON SELECT id, k, b FROM t WHERE k = 77").await.contains("\"using_index\": true"));
     assert!(!c.value("EXPLAIN FORMAT=JSON SELECT id, k, s FROM t WHERE k = 77").await.contains("using_index"));
     c.ok("SET highkey_executor = 'DATAFUSION', force_parallel_execute = OFF").await;

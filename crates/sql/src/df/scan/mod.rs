@@ -111,6 +111,7 @@ pub(super) struct BaseTable {
 }
 
 impl BaseTable {
+    #[allow(clippy::too_many_arguments)]
     pub fn new(
         owner: Arc<Owner>,
         table: Arc<Table>,

@@ -104,16 +104,17 @@ fn compare_json(json: &Json, value: &Value) -> Ordering {
             let shape = |form: &str| {
                 text.len() == form.len() && text.bytes().zip(form.bytes()).all(|(byte, sample)| if sample == b'0' { byte.is_ascii_digit() } else { byte == sample })
             };
-            let (day, other) = match value {
-                Value::Date(v) => (true, DateTime::from(*v).format(6)),
-                Value::DateTime(v) => (true, v.format(6)),
-                Value::Time(v) => (false, v.format(6)),
+            // Dates are before times of day, and those before moments.
+            let forms = ["0000-00-00", "00:00:00.000000", "0000-00-00 00:00:00.000000"];
+            let (own, other) = match value {
+                Value::Date(v) => (0, v.to_string()),
+                Value::Time(v) => (1, v.format(6)),
+                Value::DateTime(v) => (2, v.format(6)),
                 _ => unreachable!("matched above"),
             };
-            return match day {
-                true if shape("0000-00-00 00:00:00.000000") => text.as_str().cmp(&other),
-                true if shape("0000-00-00") => format!("{text} 00:00:00.000000").cmp(&other),
-                false if shape("00:00:00.000000") && !other.starts_with('-') && other.len() == text.len() => text.as_str().cmp(&other),
+            return match forms.iter().position(|form| shape(form)) {
+                Some(form) if form != own => form.cmp(&own),
+                Some(_) if other.len() == text.len() => text.as_str().cmp(&other),
                 _ => Ordering::Less,
             };
         }

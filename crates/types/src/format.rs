@@ -1,5 +1,6 @@
 //! Values as text: the cells of the text protocol, and what CONCAT sees.
 
+use crate::types::ALL_DIGITS;
 use crate::{ColumnType, TypeKind, Value};
 
 impl Value {
@@ -135,9 +136,10 @@ pub fn double_to_fixed(v: f64, digits: usize) -> String {
     text
 }
 
-/// `FLOAT(M,D)` prints D digits, other floats as they need.
+/// `FLOAT(M,D)` prints D digits, other floats as they need, one that is computed as a double does.
 fn fixed_or(v: f64, ty: &ColumnType, free: impl FnOnce() -> String) -> String {
     match ty.float_digits {
+        Some((_, ALL_DIGITS)) => double_to_string(v),
         Some((_, digits)) if v.is_finite() => double_to_fixed(v, usize::from(digits)),
         _ => free(),
     }
@@ -211,6 +213,7 @@ mod tests {
         assert_eq!(cell(Value::Double(1234.5678), ColumnType { float_digits: Some((10, 2)), ..ColumnType::double() }), "1234.57");
         assert_eq!(cell(Value::Double(1.0 / 3.0), ColumnType { float_digits: Some((22, 20)), ..ColumnType::double() }), "0.33333333333333330000");
         assert_eq!(cell(Value::Double(1e23), ColumnType { float_digits: Some((22, 1)), ..ColumnType::double() }), "100000000000000000000000.0");
+        assert_eq!(cell(Value::Float(0.1), ColumnType { float_digits: Some((12, ALL_DIGITS)), ..ColumnType::new(TypeKind::Float) }), "0.10000000149011612");
         assert_eq!(cell(Value::UInt(0), ColumnType::new(TypeKind::Year)), "0000");
         assert_eq!(cell(Value::Int(i64::MIN), ColumnType::bigint()), "-9223372036854775808");
         assert!(!Value::Null.to_text(&ColumnType::bigint(), &mut Vec::new()));

@@ -34,5 +34,5 @@ pub use temporal::{
     Date, DateRules, DateTime, Interval, IntervalUnit, ParsedDateTime, ParsedTime, Time, TimeZone, Trouble, UtcMoment,
     is_datetime_text, parse_datetime, parse_datetime_number, parse_time, parse_time_number,
 };
-pub use types::{ColumnType, TypeKind, column_flags, wire};
+pub use types::{ALL_DIGITS, ColumnType, TypeKind, column_flags, wire};
 pub use value::{Str, Value};

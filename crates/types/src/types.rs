@@ -106,9 +106,12 @@ pub struct ColumnType {
     pub collation: &'static Collation,
     /// The width in `int(5) zerofill` and `tinyint(1)`; 0 when none was given or it does not show.
     pub width: u8,
-    /// `FLOAT(M,D)` and `DOUBLE(M,D)`: total and fractional digits.
+    /// `FLOAT(M,D)` and `DOUBLE(M,D)`: total and fractional digits. D is [`ALL_DIGITS`] of a FLOAT that shows those of a double.
     pub float_digits: Option<(u8, u8)>,
 }
+
+/// Digits behind the point of a float that shows as many as it has, as the wire counts them. No column is declared with so many.
+pub const ALL_DIGITS: u8 = 31;
 
 impl ColumnType {
     /// A type with no attributes and the binary collation.
@@ -171,6 +174,11 @@ impl ColumnType {
     /// FLOAT and DOUBLE.
     pub fn is_real(&self) -> bool {
         matches!(self.kind, TypeKind::Float | TypeKind::Double)
+    }
+
+    /// The digits behind the point that a FLOAT or DOUBLE always shows; `None` if it shows as many as it has.
+    pub fn fixed_digits(&self) -> Option<u8> {
+        self.float_digits.filter(|(_, digits)| self.is_real() && *digits < ALL_DIGITS).map(|(_, digits)| digits)
     }
 
     /// DATE, DATETIME, TIMESTAMP and TIME.
@@ -317,7 +325,7 @@ impl ColumnType {
         use TypeKind::*;
         match self.kind {
             Decimal { scale, .. } => scale,
-            Float | Double => self.float_digits.map_or(31, |(_, d)| d),
+            Float | Double => self.float_digits.map_or(ALL_DIGITS, |(_, d)| d),
             DateTime(n) | Timestamp(n) | Time(n) => n,
             _ => 0,
         }
@@ -453,7 +461,7 @@ impl fmt::Display for ColumnType {
             }
             Decimal { precision, scale } => write!(f, "({precision},{scale})")?,
             Float | Double => {
-                if let Some((m, d)) = self.float_digits {
+                if let Some((m, d)) = self.float_digits.filter(|_| self.fixed_digits().is_some()) {
                     write!(f, "({m},{d})")?;
                 }
             }

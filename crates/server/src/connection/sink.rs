@@ -9,7 +9,7 @@ use highkey_protocol::{
     encode_local_infile, encode_ok, encode_ok_eof, encode_text_row, put_lenenc_int,
 };
 use highkey_sql::{Column, LocalInfile, OkSummary, ResultSink, Session};
-use highkey_types::{Charset, ColumnType, MySqlError, Value, errors};
+use highkey_types::{ALL_DIGITS, Charset, ColumnType, MySqlError, TypeKind, Value, errors};
 
 use super::packet_error;
 use super::progress::{Reporter, Reports};
@@ -123,11 +123,23 @@ pub fn column_definition(column: &Column) -> ColumnDefinition<'_> {
         name: &column.name,
         org_name: &column.org_name,
         collation: column.collation.id,
-        length: column.ty.display_length(),
+        length: announced_length(column),
         wire_type: column.ty.wire_type(),
         flags: column.flags.0,
-        decimals: column.ty.decimals(),
+        // A computed string has no point to count from.
+        decimals: if column.org_name.is_empty() && (column.ty.is_text() || (column.ty.is_binary() && !column.ty.is_geometry())) { ALL_DIGITS } else { column.ty.decimals() },
     }
+}
+
+/// Bytes of the longest value. Of a short text those are counted in the character set that the client is told.
+fn announced_length(column: &Column) -> u32 {
+    let (ty, length) = (&column.ty, column.ty.display_length());
+    let recoded = (ty.is_text() && !ty.is_blob()) || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
+    let (own, told) = (ty.charset(), column.collation.charset);
+    if !recoded || own == told || own == Charset::Binary || told == Charset::Binary {
+        return length;
+    }
+    (length / own.max_bytes() as u32).saturating_mul(told.max_bytes() as u32)
 }
 
 fn ok_info(summary: &OkSummary) -> OkInfo<'_> {

@@ -1,11 +1,11 @@
 //! Aggregates and window functions.
 
 use highkey_types::errors::invalid_bitwise_aggregate_operands_size;
-use highkey_types::{Collation, ColumnType, IntervalUnit, MySqlError, Str, TypeKind, Value};
+use highkey_types::{ALL_DIGITS, Collation, ColumnType, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
-use super::merge::{bare_number, chosen_number, coerce, coerce_stored, members_as_text, merge};
+use super::merge::{Rule, bare_number, chosen_number, coerce, coerce_stored, members_as_text, merge};
 use super::scope::{Clause, same_expr};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, AggregateCall, ExprKind as Ast, Over, WindowSpec};
@@ -15,6 +15,9 @@ use crate::plan::{
 
 /// The longest byte string that BIT_AND, BIT_OR and BIT_XOR take.
 const BIT_OPERAND_BYTES: u32 = 511;
+
+/// Characters of a double.
+const DOUBLE_LENGTH: u8 = 22;
 
 /// What errors call a window.
 const UNNAMED: &str = "<unnamed window>";
@@ -97,7 +100,7 @@ impl Binder<'_> {
             AggregateFunc::Min | AggregateFunc::Max if args[0].as_column().is_some_and(|column| self.scope().kept_members.contains(&column)) => {
                 args[0].ty.clone().with_nullable(true)
             }
-            _ => self.aggregate_type(func, &mut args)?,
+            _ => self.aggregate_type(func, &mut args, false)?,
         };
         if func == AggregateFunc::GroupConcat {
             if call.distinct || !order_by.is_empty() {
@@ -120,8 +123,21 @@ impl Binder<'_> {
         Ok(Aggregate { func, distinct: call.distinct && !idempotent, args, order_by, ty })
     }
 
-    /// Result type of an aggregate; its arguments are converted to what it adds up.
-    fn aggregate_type(&mut self, func: AggregateFunc, args: &mut [Expr]) -> Result<ExprType> {
+    /// A value that is given back as it is by what is no column: of a FLOAT it is a double, of a BIT its number, of ENUM and SET the text.
+    fn given_back(&self, expr: Expr) -> Result<Expr> {
+        let expr = members_as_text(expr);
+        Ok(match expr.ty.ty.kind {
+            TypeKind::Bit(_) => bare_number(expr),
+            TypeKind::Float => {
+                let ty = merge(&[&expr], Rule::Values, self.cx.collation(), "value")?;
+                coerce(expr, &ty)
+            }
+            _ => expr,
+        })
+    }
+
+    /// Result type of an aggregate, of a window if it is `over` one; its arguments are converted to what it adds up.
+    fn aggregate_type(&mut self, func: AggregateFunc, args: &mut [Expr], over: bool) -> Result<ExprType> {
         use AggregateFunc as F;
         Ok(match func {
             F::CountStar | F::Count => ExprType::bigint(false),
@@ -131,8 +147,10 @@ impl Binder<'_> {
                     || matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Year | TypeKind::Bit(_))
                     || argument.ty.ty.is_temporal();
                 if !exact && !argument.ty.is_null_type() {
+                    let mut ty = ExprType::double(true);
+                    ty.ty.float_digits = self.summed_digits(func, &argument.ty.ty);
                     *argument = coerce(argument.clone(), &ExprType::double(true));
-                    return Ok(ExprType::double(true));
+                    return Ok(ty);
                 }
                 let (int, scale) = argument.ty.decimal_digits();
                 // The digits of a quotient are added up before the sum is rounded.
@@ -147,10 +165,24 @@ impl Binder<'_> {
                     ExprType::decimal(int + scale + extra, scale + extra, true)
                 }
             }
-            F::Min | F::Max | F::AnyValue => {
-                // ENUM and SET compare as text here, not by their numbers.
-                args[0] = members_as_text(args[0].clone());
+            F::AnyValue => {
+                args[0] = self.given_back(args[0].clone())?;
                 args[0].ty.clone().with_nullable(true)
+            }
+            F::Min | F::Max if over => {
+                args[0] = self.given_back(args[0].clone())?;
+                args[0].ty.clone().with_nullable(true)
+            }
+            F::Min | F::Max => {
+                // ENUM and SET compare as text here, not by their numbers. Groups are kept with columns of the arguments' types; the only one is computed.
+                let argument = members_as_text(args[0].clone());
+                let computed = !self.scope().grouped;
+                args[0] = if computed && matches!(argument.ty.ty.kind, TypeKind::Bit(_)) { bare_number(argument) } else { argument };
+                let mut ty = args[0].ty.clone().with_nullable(true);
+                if computed && ty.ty.kind == TypeKind::Float && ty.ty.fixed_digits().is_none() {
+                    ty.ty.float_digits = Some((ty.ty.display_length() as u8, ALL_DIGITS));
+                }
+                ty
             }
             F::BitAnd | F::BitOr | F::BitXor => {
                 let argument = &mut args[0];
@@ -182,6 +214,17 @@ impl Binder<'_> {
                 ExprType::column(ColumnType::new(TypeKind::Json), true)
             }
         })
+    }
+
+    /// The digits of the sum or the mean of doubles that have a fixed number of them behind the point.
+    fn summed_digits(&self, func: AggregateFunc, argument: &ColumnType) -> Option<(u8, u8)> {
+        let (total, digits) = (argument.display_length(), argument.fixed_digits()?);
+        if func == AggregateFunc::Sum {
+            return Some((DOUBLE_LENGTH, digits));
+        }
+        let more = self.cx.div_precision_increment();
+        let digits = digits.saturating_add(more);
+        (digits < ALL_DIGITS).then_some((u8::try_from(total).unwrap_or(DOUBLE_LENGTH).saturating_add(more), digits))
     }
 
     /// `expr [DESC], …` over the current scope.
@@ -271,14 +314,14 @@ impl Binder<'_> {
                 if args.len() == 2 {
                     args.push(Expr { ty: args[0].ty.clone().with_nullable(true), ..Expr::null() });
                 }
-                let ty = merge(&[&args[0], &args[2]], self.cx.collation(), "lag")?;
+                let ty = merge(&[&args[0], &args[2]], Rule::Values, self.cx.collation(), "lag")?;
                 args[0] = coerce_stored(args[0].clone(), &ty);
                 args[2] = coerce_stored(args[2].clone(), &ty);
                 ty.with_nullable(true)
             }
             WindowFunc::FirstValue | WindowFunc::LastValue => {
                 self.arguments(call, &args, 1, 1)?;
-                args[0] = members_as_text(args[0].clone());
+                args[0] = self.given_back(args[0].clone())?;
                 args[0].ty.clone().with_nullable(true)
             }
             WindowFunc::NthValue => {
@@ -286,14 +329,14 @@ impl Binder<'_> {
                 if is_no_count(&args[1]) {
                     return Err(errors::wrong_arguments("nth_value"));
                 }
-                args[0] = members_as_text(args[0].clone());
+                args[0] = self.given_back(args[0].clone())?;
                 args[0].ty.clone().with_nullable(true)
             }
             WindowFunc::Aggregate(func) => {
                 if matches!(func, AggregateFunc::GroupConcat) {
                     return Err(highkey_types::errors::not_supported_yet("group_concat as window function"));
                 }
-                self.aggregate_type(func, &mut args)?
+                self.aggregate_type(func, &mut args, true)?
             }
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
@@ -323,7 +366,7 @@ impl Binder<'_> {
             && !fractions.is_empty()
         {
             let values: Vec<&Expr> = std::iter::once(&key.expr).chain(fractions).collect();
-            let ty = merge(&values, self.cx.collation(), "range")?;
+            let ty = merge(&values, Rule::Values, self.cx.collation(), "range")?;
             key.expr = coerce(key.expr.clone(), &ty);
         }
         Ok(())

@@ -8,7 +8,7 @@ use highkey_types::{Collation, ColumnType, DateRules, IntervalUnit, MySqlError, 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
-use super::merge::{as_written, chosen_number, coerce, members_as_text, merge};
+use super::merge::{Rule, as_written, chosen_number, coerce, members_as_text, merge};
 use crate::expr::convert::to_text;
 use crate::functions::{FuncId, Typing, result_type, wants_geometries};
 use crate::parse::ast::{self, FunctionCall, Literal};
@@ -104,7 +104,7 @@ impl Binder<'_> {
             return Ok(self.folder.fold(Expr::call(func, args, ExprType::boolean(nullable))));
         }
         if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {
-            return self.merging_call(func, args);
+            return self.merging_call(func, args, Rule::Values);
         }
         if func.reads_text() {
             args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
@@ -138,11 +138,13 @@ impl Binder<'_> {
         Ok(self.folder.fold(Expr::call(func, args, ty)))
     }
 
-    /// What shows more than its value has, as the text that shows it: a moment or time of day with digits of a second, a YEAR, a number with ZEROFILL.
-    /// Any other value as it is.
+    /// What shows more than its value has, as the text that shows it: a moment or time of day with digits of a second, a YEAR, a number with ZEROFILL, a
+    /// FLOAT or DOUBLE with a number of digits of its own. Any other value as it is.
     pub fn shown(&self, expr: Expr) -> Expr {
         let ty = &expr.ty.ty;
-        if ty.kind == TypeKind::Year || (ty.zerofill && ty.is_integer()) { self.as_text(expr) } else { self.shown_moment(expr) }
+        let padded = ty.zerofill && (ty.is_integer() || ty.is_real());
+        let digits = ty.is_real() && ty.float_digits.is_some();
+        if ty.kind == TypeKind::Year || padded || digits { self.as_text(expr) } else { self.shown_moment(expr) }
     }
 
     /// The same of what is stored into a string column, which takes a number by its digits.
@@ -166,12 +168,12 @@ impl Binder<'_> {
     }
 
     /// COALESCE, GREATEST and LEAST: all arguments become one type, in which they compare.
-    fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
+    fn merging_call(&mut self, func: FuncId, args: Vec<Expr>, rule: Rule) -> Result<Expr> {
         if func != FuncId::Coalesce && args.iter().any(|arg| arg.ty.ty.is_geometry()) {
             return Err(errors::wrong_arguments(&func.name().to_ascii_lowercase()));
         }
         let refs: Vec<&Expr> = args.iter().collect();
-        let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
+        let mut ty = merge(&refs, rule, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
             ty.nullable = args.iter().all(|a| a.ty.nullable);
         } else if ty.ty.is_string() && args.iter().any(has_date) && args.iter().all(Expr::is_repeatable) {
@@ -220,7 +222,7 @@ impl Binder<'_> {
             }
             ("IFNULL", [value, otherwise]) => {
                 let args = vec![self.expr(value)?, self.expr(otherwise)?];
-                return self.call(FuncId::Coalesce, args);
+                return self.merging_call(FuncId::Coalesce, args, Rule::IfNull);
             }
             ("NULLIF", [left, right]) => {
                 let value = self.expr(left)?;
@@ -230,6 +232,8 @@ impl Binder<'_> {
                 let other = if compared.ty.ty.is_number() { self.as_number(right, other) } else { other };
                 let equal = comparison(CompareOp::Eq, compared, other, &self.folder)?;
                 let value = members_as_text(as_written(value));
+                // A FLOAT that is computed is a double.
+                let value = if value.ty.ty.is_real() { coerce(value.clone(), &merge(&[&value], Rule::Branches, self.cx.collation(), "nullif")?) } else { value };
                 let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
                 let kind = ExprKind::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(value)) };
@@ -308,11 +312,13 @@ impl Binder<'_> {
             ExprType::text(length, collation, true).with_coercibility(coercibility)
         } else {
             let refs: Vec<&Expr> = args.iter().collect();
-            let merged = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
+            let merged = merge(&refs, Rule::Values, self.cx.collation(), &func.name().to_ascii_lowercase())?;
             if merged.ty.is_integer() || matches!(merged.ty.kind, TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
         };
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
-        Ok(self.folder.fold(Expr::call(func, args, ExprType::bigint(false))))
+        let mut result = ExprType::bigint(false);
+        result.ty.width = if func == FuncId::Field { 3 } else { 2 };
+        Ok(self.folder.fold(Expr::call(func, args, result)))
     }
 
     /// GROUPING(a, …): bits saying which of the group expressions are rolled up, the last argument lowest.

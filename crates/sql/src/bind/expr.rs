@@ -5,7 +5,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::call::is_native_function;
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
-use super::merge::{as_bytes, as_written, chosen_number, coerce, merge};
+use super::merge::{Rule, as_bytes, as_written, chosen_number, coerce, merge};
 use super::subquery::lone_item;
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
@@ -208,9 +208,29 @@ impl Binder<'_> {
         self.operand(expr).map(chosen_number)
     }
 
+    /// The whole condition of WHERE, ON or HAVING. MySQL asks it for an integer: '0.5' and 0.4 are false there, which they are nowhere else.
+    pub fn whole_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let mut condition = self.condition(expr)?;
+        self.ask_extremes(&mut condition);
+        let ty = &condition.ty.ty;
+        let text = ty.is_text() || (ty.is_binary() && !ty.is_geometry());
+        let fraction = ty.is_real() || matches!(ty.kind, TypeKind::Decimal { .. } | TypeKind::Json);
+        match condition.kind {
+            // A rank is no number to be rounded.
+            ExprKind::Match { .. } => Ok(condition),
+            // What computes a text does not warn of what is behind the number.
+            ExprKind::Call { .. } | ExprKind::UserVar(_) | ExprKind::Param(_) if text => self.call(FuncId::Truncate, vec![condition, Expr::int(0)]),
+            _ if text || fraction => {
+                let ty = ExprType::bigint(condition.ty.nullable);
+                Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(condition)), ty }))
+            }
+            _ => Ok(condition),
+        }
+    }
+
     /// The condition of WHERE. What a constant in it decides is decided here: nothing else is evaluated, whatever it would warn of.
     pub fn where_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        self.condition(expr).map(decided)
+        self.whole_condition(expr).map(decided)
     }
 
     /// An operand of arithmetic: a hexadecimal literal is a number there.
@@ -278,6 +298,7 @@ impl Binder<'_> {
                     Ok(self.subquery(SubqueryKind::Exists { negated: !negated }, plan, ExprType::boolean(false)))
                 }
                 Ast::InQuery { expr, query, negated } => self.in_query(expr, query, !negated),
+                Ast::Binary { op: BinaryOp::Xor, left, right } => self.not_xor(left, right),
                 _ => {
                     let expr = self.condition(operand)?;
                     Ok(self.not(expr))
@@ -288,6 +309,16 @@ impl Binder<'_> {
                 self.cast(expr, &ast::CastType::Binary(None))
             }
         }
+    }
+
+    /// NOT (a XOR b). MySQL negates one of the two, which shows where it is a fraction: XOR takes its integer, NOT asks whether it is zero.
+    fn not_xor(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let args = if is_negated(right) && !is_negated(left) {
+            vec![self.operand(left)?, self.unary(UnaryOp::Not, right)?]
+        } else {
+            vec![self.unary(UnaryOp::Not, left)?, self.operand(right)?]
+        };
+        self.call(FuncId::Xor, args)
     }
 
     fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
@@ -408,6 +439,9 @@ impl Binder<'_> {
         // A hexadecimal literal against a number is a number.
         let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left.0, left_bound) } else { left_bound };
         let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right.0, right_bound) } else { right_bound };
+        let (left_dated, right_dated) = (is_dated(&left_bound), is_dated(&right_bound));
+        let left_bound = if right_dated { computed_text(left.0, left_bound) } else { left_bound };
+        let right_bound = if left_dated { computed_text(right.0, right_bound) } else { right_bound };
         comparison(op, left_bound, right_bound, &self.folder)
     }
 
@@ -598,7 +632,7 @@ impl Binder<'_> {
     /// CASE with its branches brought to one type.
     pub fn make_case(&mut self, branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, operation: &str) -> Result<Expr> {
         let values: Vec<&Expr> = branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
-        let mut ty = merge(&values, self.cx.collation(), operation)?;
+        let mut ty = merge(&values, Rule::Branches, self.cx.collation(), operation)?;
         ty.nullable |= otherwise.is_none();
         let branches = branches.into_iter().map(|(when, then)| (when, coerce(as_written(then), &ty))).collect();
         let otherwise = otherwise.map(|e| Box::new(coerce(as_written(e), &ty)));
@@ -651,6 +685,41 @@ impl Binder<'_> {
         expr.ty.ty.collation = collation;
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
+    }
+}
+
+/// MySQL negates it without a NOT.
+fn is_negated(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        Ast::Unary { op, .. } => *op == UnaryOp::Not,
+        Ast::Binary { op, .. } => {
+            use BinaryOp as Op;
+            matches!(op, Op::And | Op::Or | Op::Xor | Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge)
+        }
+        Ast::IsNull { .. } => true,
+        _ => false,
+    }
+}
+
+/// It has a date.
+fn is_dated(expr: &Expr) -> bool {
+    matches!(expr.ty.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_))
+}
+
+/// A string beside a date. One that was computed before is no literal to MySQL: it is a moment whatever it says, as one with COLLATE is.
+fn computed_text(syntax: &ast::Expr, mut bound: Expr) -> Expr {
+    if matches!(bound.as_literal(), Some(Value::Text(_) | Value::Bytes(_))) && !is_written(syntax) {
+        bound.ty.coercibility = Coercibility::Explicit;
+    }
+    bound
+}
+
+/// A literal or a parameter, or a query that selects nothing but one.
+fn is_written(syntax: &ast::Expr) -> bool {
+    match &syntax.kind {
+        Ast::Literal(_) | Ast::Param(_) => true,
+        Ast::Subquery(query) => lone_item(query).is_none_or(is_written),
+        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{IndexKind, Privileges, Table, TableDef, View};
-use highkey_types::{MySqlError, Str, column_flags};
+use highkey_types::{MySqlError, Str, TypeKind, column_flags};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
@@ -104,6 +104,7 @@ impl Binder<'_> {
                 self.changing = changing;
                 self.merges = true;
                 let mut rel = rel?;
+                keep_floats(&mut rel);
                 rename(&mut rel, alias, columns)?;
                 if self.exposing && !rel.is_correlated() {
                     // Its rows are no table's to a statement that changes rows.
@@ -330,7 +331,7 @@ impl Binder<'_> {
             JoinCondition::None => None,
             JoinCondition::On(expr) => {
                 let inner = Scope { clause: Some(Clause::On), ..Scope::new(FromScope { fields: fields.clone(), ..scope.clone() }) };
-                let (on, _) = self.within(inner, |binder| binder.condition(expr))?;
+                let (on, _) = self.within(inner, |binder| binder.whole_condition(expr))?;
                 Some(on)
             }
             JoinCondition::Using { columns, at } => {
@@ -544,4 +545,19 @@ pub(super) fn with_partitions(table: Arc<Table>, partitions: &[String]) -> Resul
 /// Only base tables have partitions.
 pub(super) fn no_partitions() -> MySqlError {
     MySqlError::with_message(1747, "PARTITION () clause on non partitioned table")
+}
+
+/// The least and the greatest FLOAT of a derived table are kept in FLOATs, which show no more than those do.
+fn keep_floats(rel: &mut Rel) {
+    let Some((input, exprs)) = rel.selected() else { return };
+    if !matches!(input.kind, RelKind::Aggregate { .. }) {
+        return;
+    }
+    let kept: Vec<bool> = exprs.iter().map(|expr| expr.as_column().is_some()).collect();
+    for (field, kept) in rel.fields.iter_mut().zip(kept) {
+        let ty = &mut field.ty.ty;
+        if kept && ty.kind == TypeKind::Float && ty.fixed_digits().is_none() {
+            ty.float_digits = None;
+        }
+    }
 }

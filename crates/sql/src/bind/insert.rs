@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use highkey_table::{ColumnDef, Privileges, Table, TableDef};
-use highkey_types::{Charset, Collation, MySqlError, Str};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, RowValue, ViewCheck};
 use super::errors;
 use super::from::{no_partitions, table_fields, with_partitions};
-use super::merge::{as_bytes, is_recoded};
-use super::scope::{Clause, FromScope, Scope, same_name};
+use super::merge::{as_bytes, coerce, is_recoded};
+use super::scope::{Clause, FromScope, Scope, is_column, same_name};
 use super::update::computed_tables;
 use super::view::{leaf, not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
-use crate::plan::{Expr, Field, Rel, RelKind};
+use crate::plan::{Expr, ExprType, Field, Rel, RelKind};
 
 impl Binder<'_> {
     pub fn insert(&mut self, insert: &ast::Insert) -> Result<BoundInsert> {
@@ -145,7 +145,9 @@ impl Binder<'_> {
     fn show_for(&self, rel: &mut Rel, columns: &[usize], def: &TableDef) {
         let shows = |(field, column): (&Field, &usize)| field.ty.ty.is_temporal() && field.ty.ty.fsp() > 0 && def.columns[*column].ty.is_string();
         let recodes = |(field, column): (&Field, &usize)| def.columns[*column].ty.is_binary() && is_recoded(&field.ty.ty);
-        if !rel.fields.iter().zip(columns).any(|output| shows(output) || recodes(output)) {
+        let numbers = |(field, column): (&Field, &usize)| !field.org_name.is_empty() && is_number_to(&field.ty.ty, &def.columns[*column].ty);
+        let floats = |(field, column): (&Field, &usize)| field.ty.ty.kind == TypeKind::Float && def.columns[*column].ty.is_string();
+        if !rel.fields.iter().zip(columns).any(|output| shows(output) || recodes(output) || numbers(output) || floats(output)) {
             return;
         }
         let outputs = rel.fields.iter().enumerate().map(|(i, field)| {
@@ -153,6 +155,9 @@ impl Binder<'_> {
             match columns.get(i) {
                 Some(column) if shows((field, column)) => self.shown_moment(output),
                 Some(column) if recodes((field, column)) => as_bytes(output, &self.folder),
+                Some(column) if numbers((field, column)) => coerce(output, &ExprType::bigint(field.ty.nullable)),
+                // A string takes the digits of the double.
+                Some(column) if floats((field, column)) => coerce(output, &ExprType::double(field.ty.nullable)),
                 _ => output,
             }
         });
@@ -217,7 +222,11 @@ impl Binder<'_> {
                 format!("The value specified for generated column '{}' in table '{}' is not allowed.", target.name, def.name),
             ));
         }
-        let value = if target.ty.is_string() { self.shown_moment(value) } else { value };
+        let value = match target.ty.is_string() {
+            true => coerce_float(self.shown_moment(value)),
+            false if is_column(&value) && is_number_to(&value.ty.ty, &target.ty) => coerce(value.clone(), &ExprType::bigint(value.ty.nullable)),
+            false => value,
+        };
         Ok(AssignedValue::Expr(if target.ty.is_binary() { as_bytes(value, &self.folder) } else { value }))
     }
 
@@ -437,4 +446,18 @@ fn own_default(column: &ColumnDef) -> Result<AssignedValue> {
 
 fn count_mismatch(row: usize) -> MySqlError {
     MySqlError::with_message(1136, format!("Column count doesn't match value count at row {row}"))
+}
+
+/// A YEAR takes a column's date or time of day by its number, and not by the year of its date.
+fn is_number_to(from: &ColumnType, to: &ColumnType) -> bool {
+    from.is_temporal() && to.kind == TypeKind::Year
+}
+
+/// A FLOAT as the double whose digits a string takes.
+fn coerce_float(value: Expr) -> Expr {
+    if value.ty.ty.kind != TypeKind::Float {
+        return value;
+    }
+    let ty = ExprType::double(value.ty.nullable);
+    coerce(value, &ty)
 }

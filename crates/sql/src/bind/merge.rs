@@ -1,11 +1,24 @@
 //! One type for several expressions: the branches of CASE and COALESCE, the sides of UNION.
 
-use highkey_types::{Collation, ColumnType, GeometryType, MySqlError, Shape, TypeKind};
+use highkey_types::{ALL_DIGITS, Collation, ColumnType, GeometryType, MySqlError, Shape, TypeKind};
 
 use super::collation;
 use super::fold::Folder;
 use crate::functions::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
+
+/// What takes the values, of which MySQL has one type each for a FLOAT, a BIT and small integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rule {
+    /// IF, CASE and NULLIF: a FLOAT is a double, a BIT stays one.
+    Branches,
+    /// COALESCE, GREATEST and the like: a FLOAT is a double, a BIT its number.
+    Values,
+    /// IFNULL: a FLOAT shows what a double shows, and is kept as the FLOAT that it is.
+    IfNull,
+    /// The columns of queries: a FLOAT beside what it holds stays one.
+    Union,
+}
 
 /// Classes of type, as far as merging needs them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,24 +51,24 @@ fn class(ty: &ColumnType) -> Class {
 }
 
 /// The type that holds the values of all of `exprs`; nullable if any is (the caller may know better).
-pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: &str) -> Result<ExprType, MySqlError> {
+pub(super) fn merge(exprs: &[&Expr], rule: Rule, connection: &'static Collation, operation: &str) -> Result<ExprType, MySqlError> {
     let nullable = exprs.iter().any(|e| e.ty.nullable);
     let typed: Vec<&Expr> = exprs.iter().copied().filter(|e| !e.ty.is_null_type()).collect();
     let Some(first) = typed.first() else { return Ok(ExprType::null()) };
-    if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && !has_members(&first.ty) {
+    if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && is_kept(&first.ty, rule) {
         return Ok(ExprType { nullable, truth: false, ..first.ty.clone() });
     }
     let classes: Vec<Class> = typed.iter().map(|e| class(&e.ty.ty)).collect();
     let all = |allowed: &[Class]| classes.iter().all(|c| allowed.contains(c));
     let fsp = typed.iter().map(|e| e.ty.ty.fsp()).max().unwrap_or(0);
     let ty = if all(&[Class::Integer]) {
-        merge_integers(&typed)
+        merge_integers(&typed, rule)
     } else if all(&[Class::Integer, Class::Decimal]) {
         let digits = typed.iter().map(|e| e.ty.decimal_digits());
         let (int, scale) = digits.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
         return Ok(ExprType::decimal(int + scale, scale, nullable));
     } else if all(&[Class::Integer, Class::Decimal, Class::Real]) {
-        ColumnType::new(if typed.iter().all(|e| e.ty.ty.kind == TypeKind::Float) { TypeKind::Float } else { TypeKind::Double })
+        merge_reals(&typed, rule)
     } else if all(&[Class::Date]) {
         ColumnType::new(TypeKind::Date)
     } else if all(&[Class::Time]) {
@@ -75,9 +88,77 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
         let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
         let binary = classes.contains(&Class::Binary) || classes.contains(&Class::Geometry) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
         let collation = if binary { Collation::binary() } else { collation };
-        return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
+        let mut text = ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible));
+        // What a TEXT or BLOB meets in a function is as long as can be.
+        text.ty.kind = match text.ty.kind {
+            TypeKind::MediumText if rule != Rule::Union => TypeKind::LongText,
+            TypeKind::MediumBlob if rule != Rule::Union => TypeKind::LongBlob,
+            kind => kind,
+        };
+        return Ok(text);
     };
     Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false })
+}
+
+/// Several values of the same type have that type.
+fn is_kept(ty: &ExprType, rule: Rule) -> bool {
+    match ty.ty.kind {
+        TypeKind::Bit(_) => matches!(rule, Rule::Branches | Rule::Union),
+        TypeKind::Float => rule == Rule::Union && ty.ty.float_digits.is_none(),
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt => matches!(rule, Rule::IfNull | Rule::Union),
+        _ => !has_members(ty),
+    }
+}
+
+/// Digits behind the point that a number shows: [`ALL_DIGITS`] if they are as many as it has.
+fn shown_digits(ty: &ColumnType) -> u8 {
+    match ty.kind {
+        TypeKind::Decimal { scale, .. } => scale,
+        TypeKind::Float | TypeKind::Double => ty.fixed_digits().unwrap_or(ALL_DIGITS),
+        _ => 0,
+    }
+}
+
+/// Numbers with a FLOAT or DOUBLE among them.
+fn merge_reals(typed: &[&Expr], rule: Rule) -> ColumnType {
+    let float = merges_to_float(typed);
+    let digits = typed.iter().map(|e| shown_digits(&e.ty.ty)).max().unwrap_or(ALL_DIGITS);
+    let length = typed.iter().map(|e| e.ty.ty.display_length()).max().unwrap_or(0);
+    let whole = typed.iter().map(|e| e.ty.ty.display_length().saturating_sub(u32::from(shown_digits(&e.ty.ty)))).max().unwrap_or(0);
+    let fitting = whole + u32::from(digits);
+    let doubles = typed.iter().any(|e| e.ty.ty.kind == TypeKind::Double);
+    let total = match rule {
+        Rule::Union => fitting,
+        Rule::IfNull if !doubles => length,
+        Rule::Branches | Rule::Values if float => fitting,
+        _ => DOUBLE_LENGTH,
+    };
+    let kept = float && matches!(rule, Rule::IfNull | Rule::Union);
+    let mut ty = ColumnType::new(if kept { TypeKind::Float } else { TypeKind::Double });
+    ty.float_digits = match digits {
+        ALL_DIGITS => (kept && rule == Rule::IfNull).then_some((length.min(DOUBLE_LENGTH) as u8, ALL_DIGITS)),
+        digits => Some((total.clamp(u32::from(digits), DOUBLE_LENGTH.max(u32::from(digits))) as u8, digits)),
+    };
+    ty
+}
+
+/// Characters of a double.
+const DOUBLE_LENGTH: u32 = 22;
+
+/// Whether MySQL makes a FLOAT of them, one after the other: a FLOAT takes in the integers that it holds exactly and, unless they stand before it, BIGINTs.
+fn merges_to_float(typed: &[&Expr]) -> bool {
+    let (mut float, mut small) = (false, true);
+    for expr in typed {
+        match expr.ty.ty.kind {
+            TypeKind::Float if float || small => float = true,
+            TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Year => {}
+            TypeKind::BigInt if float => {}
+            _ if float => return false,
+            TypeKind::Float | TypeKind::Double => return false,
+            _ => small = false,
+        }
+    }
+    float
 }
 
 fn rank(kind: &TypeKind) -> u8 {
@@ -90,7 +171,7 @@ fn rank(kind: &TypeKind) -> u8 {
     }
 }
 
-fn merge_integers(typed: &[&Expr]) -> ColumnType {
+fn merge_integers(typed: &[&Expr], rule: Rule) -> ColumnType {
     if typed.iter().all(|e| matches!(e.ty.ty.kind, TypeKind::Year)) {
         return ColumnType::new(TypeKind::Year);
     }
@@ -98,7 +179,10 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
         && typed.iter().all(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)))
     {
         let bits = typed.iter().map(|e| if let TypeKind::Bit(n) = e.ty.ty.kind { n } else { 0 }).max().unwrap_or(1);
-        return ColumnType::new(TypeKind::Bit(bits));
+        return match rule {
+            Rule::Branches | Rule::Union => ColumnType::new(TypeKind::Bit(bits)),
+            Rule::Values | Rule::IfNull => ColumnType { width: bits.min(20), ..ColumnType::ubigint() },
+        };
     }
     let unsigned = |e: &Expr| e.ty.ty.unsigned || matches!(e.ty.ty.kind, TypeKind::Bit(_) | TypeKind::Year);
     let any_unsigned = typed.iter().any(|e| unsigned(e));
@@ -107,7 +191,8 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
     if any_unsigned && !all_unsigned {
         let top_unsigned = typed.iter().filter(|e| unsigned(e)).map(|e| rank(&e.ty.ty.kind)).max().unwrap_or(4);
         if top_unsigned == 4 {
-            return ColumnType::decimal(20, 0);
+            let digits = typed.iter().map(|e| e.ty.decimal_digits().0).max().unwrap_or(20);
+            return ExprType::decimal(digits, 0, false).ty;
         }
         top = top.max(top_unsigned + 1);
     }
@@ -118,10 +203,18 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
         3 => TypeKind::Int,
         _ => TypeKind::BigInt,
     };
-    let mut ty = ColumnType::new(kind);
+    // What computes small integers makes an INT of them.
+    let small = matches!(kind, TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt) && matches!(rule, Rule::Branches | Rule::Values);
+    let mut ty = ColumnType::new(if small { TypeKind::Int } else { kind });
     ty.unsigned = all_unsigned;
     let width = |e: &&Expr| if ty.kind == TypeKind::TinyInt { e.ty.ty.width } else { e.ty.integer_length() as u8 };
-    ty.width = typed.iter().map(width).max().filter(|_| typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
+    // What computes has as many characters as the longest of them; IFNULL is kept as the BIGINT that it is, however few it has.
+    let known = match rule {
+        Rule::Branches | Rule::Values => small || typed.iter().all(|e| !e.ty.ty.zerofill),
+        Rule::IfNull if ty.kind == TypeKind::BigInt => false,
+        _ => typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill),
+    };
+    ty.width = typed.iter().map(width).max().filter(|_| known).unwrap_or(0);
     ty
 }
 
@@ -205,11 +298,16 @@ pub(super) fn chosen_number(mut expr: Expr) -> Expr {
     expr
 }
 
-/// `expr` as a column of type `to` keeps it: of a YEAR, a BIT or a number with ZEROFILL a column of strings takes the digits, not what they show.
+/// `expr` as a column of type `to` keeps it: of a YEAR, a BIT or a number with ZEROFILL a column of strings takes the digits, not what they show, of a FLOAT or a
+/// DOUBLE with a fixed number of digits those of the double.
 pub(super) fn coerce_stored(expr: Expr, to: &ExprType) -> Expr {
     let from = &expr.ty.ty;
     let shows_more = matches!(from.kind, TypeKind::Year | TypeKind::Bit(_)) || (from.zerofill && from.is_integer());
-    let expr = if shows_more && to.ty.is_string() { bare_number(expr) } else { expr };
+    let expr = match to.ty.is_string() {
+        true if shows_more => bare_number(expr),
+        true if from.is_real() => coerce(expr, &ExprType::double(true)),
+        _ => expr,
+    };
     coerce(expr, to)
 }
 

@@ -10,7 +10,7 @@ use highkey_types::{MySqlError, Str, TypeKind};
 use super::binder::{Binder, CteBinding, Result};
 use super::errors;
 use super::from::rename;
-use super::merge::{coerce, coerce_stored, merge};
+use super::merge::{Rule, coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::Surroundings;
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
@@ -192,7 +192,7 @@ impl Binder<'_> {
         let mut types = Vec::with_capacity(width);
         for column in 0..width {
             let exprs: Vec<&Expr> = bound.iter().map(|row| &row[column]).collect();
-            types.push(merge(&exprs, self.cx.collation(), "values")?);
+            types.push(merge(&exprs, Rule::Union, self.cx.collation(), "values")?);
         }
         let rows = bound.into_iter().map(|row| row.into_iter().zip(&types).map(|(e, ty)| coerce(e, ty)).collect()).collect();
         let fields = types.into_iter().enumerate().map(|(i, ty)| Field::computed(format!("column_{i}"), ty)).collect();
@@ -205,7 +205,7 @@ impl Binder<'_> {
         for input in &inputs[1..] {
             for (i, (field, other)) in fields.iter_mut().zip(&input.fields).enumerate() {
                 let (a, b) = (Expr::column(i, field.ty.clone()), Expr::column(i, other.ty.clone()));
-                field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
+                field.ty = merge(&[&a, &b], Rule::Union, self.cx.collation(), "UNION")?;
             }
         }
         for (at, field) in fields.iter().enumerate().filter(|(_, field)| field.ty.ty.is_text()) {

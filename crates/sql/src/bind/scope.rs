@@ -89,6 +89,8 @@ pub(super) struct Scope {
     pub in_aggregate: bool,
     /// GROUP BY expressions, for GROUPING().
     pub groups: Vec<Expr>,
+    /// It has GROUP BY without ROLLUP: its aggregates are kept in rows of groups.
+    pub grouped: bool,
     pub rollup: bool,
     /// It has a GROUP BY: these columns of ENUM and SET keep their type in MIN and MAX.
     pub kept_members: Vec<usize>,

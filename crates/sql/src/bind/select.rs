@@ -124,6 +124,7 @@ impl Binder<'_> {
             Some(filter) => Some(self.in_clause(Clause::Where, |b| b.where_condition(filter))?),
             None => None,
         };
+        self.scope().grouped = !select.group_by.is_empty() && !select.rollup;
         // GROUP BY first: GROUPING() in the select list looks at it. Aliases it names are bound on their own.
         let (items, fields) = if select.rollup {
             let groups = self.group_items(select, None)?;
@@ -143,7 +144,7 @@ impl Binder<'_> {
         if let Some(condition) = &select.having {
             self.scope().aliases = aliases.clone();
             self.scope().aliases_first = true;
-            having = Some(self.in_clause(Clause::Having, |b| b.condition(condition))?);
+            having = Some(self.in_clause(Clause::Having, |b| b.whole_condition(condition))?);
             self.scope().aliases_first = false;
         }
         let (mut keys, mut selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;

@@ -1,13 +1,13 @@
 //! Subqueries in expressions: scalars, EXISTS, IN, ANY and ALL.
 
-use highkey_types::{MySqlError, errors::not_supported_yet};
+use highkey_types::{MySqlError, TypeKind, errors::not_supported_yet};
 
 use super::binder::{Binder, Result};
-use super::compare::{comparison, unify_selected};
+use super::compare::{comparison, unify, unify_selected};
 use super::errors;
-use super::merge::members_as_text;
+use super::merge::{bare_number, coerce, members_as_text};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
 
 impl Binder<'_> {
     pub fn subquery(&self, kind: SubqueryKind, plan: Rel, ty: ExprType) -> Expr {
@@ -19,7 +19,13 @@ impl Binder<'_> {
         let plan = self.subquery_plan(query)?;
         let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
         let ty = field.ty.clone().with_nullable(true);
-        Ok(members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty)))
+        let value = members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty));
+        // It is no column: of a FLOAT it shows the double, of a BIT the number.
+        Ok(match value.ty.ty.kind {
+            TypeKind::Bit(_) => bare_number(value),
+            TypeKind::Float if value.ty.ty.float_digits.is_none() => coerce(value, &ExprType::double(true)),
+            _ => value,
+        })
     }
 
     pub fn in_query(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
@@ -125,8 +131,31 @@ impl Binder<'_> {
         let literals = if matches!(op, CompareOp::Eq | CompareOp::Ne) { literals_of(query, &plan) } else { &[] };
         let by = unify_selected(&mut bound, &field.ty, literals.first(), &self.folder, op.symbol())?;
         let nullable = bound.ty.nullable || field.ty.nullable;
-        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by };
+        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by, own: None };
         Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
+    }
+}
+
+impl Binder<'_> {
+    /// In a condition that only has to be true or not, ANY and ALL with an order ask the least or the greatest of what a query selects that depends on no row. Of
+    /// texts beside a number that is another one: '9' is the greatest of '9' and '10', and of 9 and 10 it is not.
+    pub fn ask_extremes(&self, condition: &mut Expr) {
+        match &mut condition.kind {
+            ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().for_each(|part| self.ask_extremes(part)),
+            ExprKind::Not(inner) => self.ask_extremes(inner),
+            ExprKind::Subquery(subquery) if !subquery.correlated => {
+                let SubqueryKind::Quantified { op, by, own, .. } = &mut subquery.kind else { return };
+                if matches!(op, CompareOp::Eq | CompareOp::Ne | CompareOp::NullSafeEq) {
+                    return;
+                }
+                let [field] = subquery.plan.fields.as_slice() else { return };
+                let (mut one, mut other) = (Expr::column(usize::MAX, field.ty.clone()), Expr::column(usize::MAX, field.ty.clone()));
+                let beside_text = matches!(by, CompareBy::Text(_));
+                let among_themselves = unify(&mut one, &mut other, &self.folder, op.symbol()).ok();
+                *own = among_themselves.filter(|domain| !beside_text && matches!(domain, CompareBy::Text(_)));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -273,7 +273,7 @@ impl Binder<'_> {
         let width = rel.fields.len();
         let (bound, scope) = self.within(Scope::new(names), |binder| {
             binder.scope().clause = Some(Clause::Where);
-            let filter = select.filter.as_ref().map(|f| binder.condition(f)).transpose()?;
+            let filter = select.filter.as_ref().map(|f| binder.whole_condition(f)).transpose()?;
             let (items, fields) = binder.select_items(select, &rel)?;
             Ok((filter, items, fields))
         })?;

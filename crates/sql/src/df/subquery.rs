@@ -24,7 +24,7 @@ use super::parallel::first_rows_show_order;
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
 use super::wrapped::any_arguments;
 use super::{in_order_on_threads, measured, on_threads};
-use crate::expr::{EvalContext, compare_values};
+use crate::expr::{EvalContext, compare_values, deciding};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
 impl Lowerer {
@@ -86,7 +86,7 @@ impl Lowerer {
         let [field] = &sub.plan.fields[..] else { return None };
         let by = match &sub.kind {
             SubqueryKind::In { by, .. } => *by.first()?,
-            SubqueryKind::Quantified { by, .. } => *by,
+            SubqueryKind::Quantified { by, own: None, .. } => *by,
             _ => return None,
         };
         key_form(by, &[operand, &Expr::column(0, field.ty.clone())])
@@ -476,6 +476,13 @@ impl SubqueryFunction {
                     }
                 }
                 if unknown { None } else { Some(*negated) }
+            }
+            SubqueryKind::Quantified { op, all, by, own: Some(own), .. } => {
+                let Some(decides) = deciding(rows.iter().map(|row| &row[0]), *op, *all, *own, cx) else {
+                    return if rows.is_empty() { Some(*all) } else { None };
+                };
+                let unknown = rows.iter().any(|row| row[0].is_null());
+                compare_values(*op, *by, &operand[0], decides, cx).filter(|holds| holds != all || !unknown)
             }
             SubqueryKind::Quantified { op, all, by, .. } => {
                 let mut unknown = false;

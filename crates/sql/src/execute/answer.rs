@@ -3,7 +3,7 @@
 use std::io;
 
 use async_trait::async_trait;
-use highkey_types::{Charset, Collation, MySqlError, Value};
+use highkey_types::{Charset, Collation, MySqlError, Value, column_flags};
 
 use super::{Failure, Outcome};
 use crate::plan::{ExprType, Field};
@@ -20,6 +20,10 @@ fn column(state: &SessionState, field: &Field) -> Column {
     let mut flags = field.flags | ty.column_flags();
     if !field.ty.nullable {
         flags |= ColumnFlags::NOT_NULL;
+    }
+    if field.org_name.is_empty() && (ty.is_number() || ty.is_temporal()) {
+        // What is computed is of the binary character set, and says so.
+        flags |= column_flags::BINARY;
     }
     let text = (ty.is_text() || matches!(ty.kind, highkey_types::TypeKind::Enum(_) | highkey_types::TypeKind::Set(_) | highkey_types::TypeKind::Json)) && ty.charset() != Charset::Binary;
     let collation = match (text, state.config.charset_results) {

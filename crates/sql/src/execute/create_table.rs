@@ -10,7 +10,7 @@ use super::collation::collation_of;
 use super::{Failure, Outcome, partitions, table_spec};
 use crate::information_schema;
 use crate::parse::ast::{self, LoadDuplicates};
-use crate::plan::{BoundQuery, Field};
+use crate::plan::{BoundQuery, Rel, RelKind};
 use crate::session::{Session, SessionState, error, error::err};
 
 /// The column that `sql_generate_invisible_primary_key` adds.
@@ -78,7 +78,7 @@ impl Session {
         }
         let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
         let extra = match &query {
-            Some(query) => select_columns(query.fields(), default, &self.state)?,
+            Some(query) => select_columns(&query.rel, default, &self.state)?,
             None => Vec::new(),
         };
         let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
@@ -226,10 +226,25 @@ fn name_checks(spec: &mut TableSpec) {
     }
 }
 
+/// Characters of an INT, and those of which every number is one.
+const INT_DIGITS: u8 = 11;
+const CERTAIN_DIGITS: u8 = 9;
+
+/// The rows of several queries, maybe sorted and cut.
+fn is_union(query: &Rel) -> bool {
+    match &query.kind {
+        RelKind::SetOperation { .. } => true,
+        RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => is_union(input),
+        _ => false,
+    }
+}
+
 /// The columns that CREATE TABLE … SELECT makes of a query's output.
-fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, state: &SessionState) -> Result<Vec<ColumnDef>, MySqlError> {
-    let mut columns: Vec<ColumnDef> = Vec::with_capacity(fields.len());
-    for field in fields {
+fn select_columns(query: &Rel, default: &'static highkey_types::Collation, state: &SessionState) -> Result<Vec<ColumnDef>, MySqlError> {
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(query.fields.len());
+    let exprs = query.selected().map(|(_, exprs)| exprs).unwrap_or_default();
+    let united = is_union(query);
+    for (i, field) in query.fields.iter().enumerate() {
         let mut ty = field.ty.ty.clone();
         if ty.kind == TypeKind::Null {
             // As MySQL: a bare NULL becomes BINARY(0).
@@ -249,6 +264,15 @@ fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, 
         }
         if ty.is_text() && ty.charset() == highkey_types::Charset::Binary {
             ty.collation = default;
+        }
+        if ty.fixed_digits().is_none() {
+            ty.float_digits = None;
+        }
+        // What is computed is an INT as long as its digits are few; a literal, or a derived table's column, has to fit for sure.
+        let literal = exprs.get(i).is_some_and(|expr| expr.as_literal().is_some());
+        let most = if literal || !field.org_name.is_empty() { CERTAIN_DIGITS } else { INT_DIGITS };
+        if !united && ty.kind == TypeKind::BigInt && !ty.zerofill && (1..=most).contains(&ty.width) {
+            ty.kind = TypeKind::Int;
         }
         if ty.is_integer() && !ty.zerofill && !(ty.kind == TypeKind::TinyInt && ty.width == 1) {
             ty.width = 0;

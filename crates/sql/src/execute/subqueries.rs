@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use highkey_types::{MySqlError, Value};
 
 use super::Failure;
-use crate::expr::{EvalContext, SharedContext, eval, order};
+use crate::expr::{EvalContext, SharedContext, deciding, eval, order};
 use crate::measure::Profile;
 use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind, unresolved};
 use crate::session::{Session, SessionState, error};
@@ -130,9 +130,9 @@ impl Session {
                 }
                 SubqueryKind::In { exprs, by, negated }
             }
-            SubqueryKind::Quantified { op, all, mut expr, by } => {
+            SubqueryKind::Quantified { op, all, mut expr, by, own } => {
                 self.resolve_subqueries(&mut expr).await?;
-                SubqueryKind::Quantified { op, all, expr, by }
+                SubqueryKind::Quantified { op, all, expr, by, own }
             }
             kind => kind,
         };
@@ -219,7 +219,12 @@ pub(crate) fn answered(kind: SubqueryKind, mut rows: Vec<Vec<Value>>, types: &[E
             if negated { Expr { kind: ExprKind::Not(Box::new(any)), ty } } else { any }
         }
         SubqueryKind::Quantified { all, .. } if rows.is_empty() => Expr::boolean(all),
-        SubqueryKind::Quantified { op, all, expr, by } => {
+        SubqueryKind::Quantified { op, all, expr, by, own } => {
+            if let Some(own) = own {
+                let decides = deciding(rows.iter().map(|row| &row[0]), op, all, own, cx).cloned();
+                let has_null = rows.iter().any(|row| row[0].is_null());
+                rows = decides.into_iter().chain(has_null.then_some(Value::Null)).map(|value| vec![value]).collect();
+            }
             let parts: Vec<Expr> = rows.into_iter().map(|mut row| compare(op, by, (*expr).clone(), literal(row.swap_remove(0), 0), &ty)).collect();
             if all { Expr::and(parts).unwrap_or_else(|| Expr::boolean(true)) } else { or(parts, &ty) }
         }

@@ -96,6 +96,7 @@ fn shown(value: &Value, from: Option<&ColumnType>) -> Option<String> {
     let digits = match (value, &from.kind) {
         (Value::DateTime(_), TypeKind::DateTime(_) | TypeKind::Timestamp(_)) | (Value::Time(_), TypeKind::Time(_)) | (Value::Decimal(_), TypeKind::Decimal { .. }) => true,
         (Value::Int(_) | Value::UInt(_), kind) => *kind == TypeKind::Year || (from.zerofill && from.is_integer()),
+        (Value::Float(_) | Value::Double(_), TypeKind::Float | TypeKind::Double) => from.zerofill || from.float_digits.is_some(),
         _ => false,
     };
     if !digits {

@@ -56,6 +56,18 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
     }
 }
 
+/// Of the values that `op` ANY or `op` ALL compares with the one that decides, in the order `own` of their type; `None` if all are NULL.
+pub(crate) fn deciding<'v>(values: impl Iterator<Item = &'v Value>, op: CompareOp, all: bool, own: CompareBy, cx: &mut dyn EvalContext) -> Option<&'v Value> {
+    let wanted = if matches!(op, CompareOp::Gt | CompareOp::Ge) == all { Ordering::Greater } else { Ordering::Less };
+    let mut found: Option<&Value> = None;
+    for value in values.filter(|value| !value.is_null()) {
+        if found.is_none_or(|found| order(own, value, found, cx) == Some(wanted)) {
+            found = Some(value);
+        }
+    }
+    found
+}
+
 /// What a value is among moments. A string may be a day that its month does not have, whatever sql_mode says; one that is no date is the zero date, with a
 /// warning.
 pub(crate) fn moment(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {

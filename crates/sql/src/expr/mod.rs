@@ -9,7 +9,7 @@ mod warns;
 
 pub(crate) use cast::cast_typed;
 pub use compare::compare_values;
-pub(crate) use compare::{moment, order};
+pub(crate) use compare::{deciding, moment, order};
 pub(crate) use context::Turn;
 pub use context::{EvalContext, Raised, SharedContext, is_strict_error};
 pub use eval::{eval, eval_condition};

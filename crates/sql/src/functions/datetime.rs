@@ -30,7 +30,7 @@ pub(crate) fn interval(value: &Value, unit: IntervalUnit, cx: &mut dyn EvalConte
         Value::UInt(n) => Some(Interval::from_i64(i64::try_from(*n).unwrap_or(i64::MAX), unit)),
         _ if unit == U::Second => {
             let decimal = to_decimal(value, cx)?;
-            let micros = decimal.mul(&Decimal::from(MICROS))?.round(0).to_i64()?;
+            let micros = decimal.mul(&Decimal::from(MICROS))?.truncate(0).to_i64()?;
             Some(Interval::from_micros(micros))
         }
         _ if simple => Some(Interval::from_i64(to_i64(value, cx)?, unit)),

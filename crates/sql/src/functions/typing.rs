@@ -1,6 +1,6 @@
 //! Result types of functions and operators, by MySQL's rules.
 
-use highkey_types::{Charset, Collation, ColumnType, DateRules, MySqlError, SqlMode, TypeKind, Value, parse_datetime};
+use highkey_types::{ALL_DIGITS, Charset, Collation, ColumnType, DateRules, MySqlError, SqlMode, TypeKind, Value, parse_datetime};
 
 use super::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
@@ -110,13 +110,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Div => division(args, typing),
         F::IntDiv => {
             let unsigned = args.iter().any(|a| is_unsigned(&a.ty));
-            if unsigned { ExprType::ubigint(true) } else { ExprType::bigint(true) }
+            let mut ty = if unsigned { ExprType::ubigint(true) } else { ExprType::bigint(true) };
+            if args[0].ty.ty.is_integer() {
+                ty.ty.width = int_digits(&args[0]) + u8::from(!unsigned);
+            }
+            ty
         }
         F::Neg => match numeric(&args[0]) {
             Numeric::Int | Numeric::Null => match &args[0].kind {
                 ExprKind::Literal(Value::UInt(n)) if *n > 1 << 63 => ExprType::decimal(20, 0, nullable),
                 ExprKind::Literal(Value::Int(i64::MIN)) => ExprType::decimal(20, 0, nullable),
-                _ if args[0].ty.ty.width == 0 => integer(nullable, 0),
+                _ if args[0].ty.is_null_type() => integer(nullable, 0),
                 _ => integer(nullable, (args[0].ty.integer_length() as u8).saturating_add(1)),
             },
             Numeric::Decimal => {
@@ -137,7 +141,11 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         }
         F::Xor => ExprType::boolean(nullable),
         F::DateAdd | F::DateSub => date_arithmetic(args, typing),
-        F::Extract | F::TimestampDiff => ExprType::bigint(true),
+        F::Extract => match args[0].as_literal() {
+            Some(Value::Text(unit)) if !unit.ends_with("MICROSECOND") => integer(true, 10),
+            _ => ExprType::bigint(true),
+        },
+        F::TimestampDiff => ExprType::bigint(true),
         F::Coalesce | F::Greatest | F::Least => args[0].ty.clone(),
         F::Interval | F::Field => integer(false, 10),
         F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
@@ -145,13 +153,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::IsNullFunc => ExprType::boolean(false),
         F::ConvertUsing | F::CutText | F::PadBytes | F::JsonValue => args[0].ty.clone(),
 
-        F::Ascii | F::Ord | F::BitLength | F::CharLength | F::Length | F::Instr | F::Locate | F::FindInSet | F::RegexpInstr => integer(nullable, 10),
+        F::Ascii | F::FindInSet => integer(nullable, 3),
+        F::Instr | F::Locate => integer(nullable, 11),
+        F::Ord | F::RegexpInstr => integer(nullable, LONGEST),
+        F::BitLength | F::CharLength | F::Length => integer(nullable, 10),
         F::Strcmp => integer(nullable, 2),
         F::RegexpLike => ExprType::boolean(nullable),
         F::Coercibility => integer(false, 10),
-        F::BitCount | F::Crc32 => {
+        F::BitCount => integer(nullable, LONGEST),
+        F::Crc32 => {
             let mut ty = integer(nullable, 10);
-            ty.ty.unsigned = func == F::Crc32;
+            ty.ty.unsigned = true;
             ty
         }
         F::Bin => own(64, true),
@@ -164,10 +176,17 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             text(parts.saturating_add(length(0).saturating_mul(args.len() as u32 - 2)), args[0].ty.nullable)
         }
         F::Elt => text(args[1..].iter().map(|a| a.ty.char_length()).max().unwrap_or(0), true),
-        F::MakeSet => text(args[1..].iter().map(|a| a.ty.char_length().saturating_add(1)).fold(0, u32::saturating_add), args[0].ty.nullable),
-        F::ExportSet => text(length(1).max(length(2)).saturating_add(length(3).max(1)).saturating_mul(64), nullable),
-        F::Format => own((length(0).max(20) / 3).saturating_mul(4).saturating_add(34), nullable),
-        F::FromBase64 | F::Unhex => bytes(length(0), true),
+        F::MakeSet => {
+            let members = args[1..].iter().map(|a| a.ty.char_length().saturating_add(1)).fold(0, u32::saturating_add);
+            text(members.saturating_sub(1), args[0].ty.nullable)
+        }
+        F::ExportSet => {
+            let separator = if args.len() > 3 { length(3) } else { 1 };
+            text(length(1).max(length(2)).saturating_mul(64).saturating_add(separator.saturating_mul(63)), nullable)
+        }
+        F::Format => own((length(0) / 3).saturating_add(length(0)).saturating_add(33), nullable),
+        F::FromBase64 => bytes(u32::try_from(u64::from(octets(0)) * 3 / 4).unwrap_or(u32::MAX), true),
+        F::Unhex => bytes(octets(0).div_ceil(2), true),
         F::ToBase64 => {
             let coded = octets(0).div_ceil(3).saturating_mul(4);
             // In lines of 76.
@@ -180,7 +199,15 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         }
         F::Insert => text(length(0).saturating_add(length(3)), nullable),
         F::Left | F::Right => text(constant_int(&args[1]).map_or(length(0), |n| length(0).min(n.max(0) as u32)), nullable),
-        F::Substring => text(args.get(2).and_then(constant_int).map_or(length(0), |n| length(0).min(n.clamp(0, i64::from(u32::MAX)) as u32)), nullable),
+        F::Substring => {
+            let whole = i64::from(length(0));
+            let left = match constant_int(&args[1]) {
+                Some(from) if from > 0 => (whole - from + 1).max(0),
+                Some(from) => whole.min(from.saturating_neg()),
+                None => whole,
+            };
+            text(args.get(2).and_then(constant_int).map_or(left, |n| left.min(n.max(0))) as u32, nullable)
+        }
         F::Lower | F::Upper | F::Ltrim | F::Rtrim | F::Reverse | F::TrimBoth | F::TrimLeading | F::TrimTrailing | F::SubstringIndex => text(length(0), nullable),
         F::LoadFile => bytes(1 << 24, true),
         F::Lpad | F::Rpad => text(constant_int(&args[1]).map_or(1 << 24, |n| n.clamp(0, i64::from(u32::MAX)) as u32), true),
@@ -199,26 +226,18 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Abs => match numeric(&args[0]) {
             Numeric::Real => like_double(&args[0].ty, nullable),
             Numeric::Decimal => args[0].ty.clone(),
-            _ => {
-                let mut ty = ExprType::bigint(nullable);
-                ty.ty.unsigned = is_unsigned(&args[0].ty);
-                ty
-            }
+            _ => rounded_integer(&args[0], nullable, 0),
         },
         F::Ceiling | F::Floor => match numeric(&args[0]) {
             Numeric::Real => fixed_double(0, nullable),
             Numeric::Decimal => {
                 let (int, _) = args[0].ty.decimal_digits();
-                if int < 18 { ExprType::bigint(nullable) } else { ExprType::decimal(int + 1, 0, nullable) }
+                if int < 18 { integer(nullable, (int + 3) as u8) } else { ExprType::decimal(int + 1, 0, nullable) }
             }
-            _ => {
-                let mut ty = ExprType::bigint(nullable);
-                ty.ty.unsigned = is_unsigned(&args[0].ty);
-                ty
-            }
+            _ => rounded_integer(&args[0], nullable, 2),
         },
         F::Round | F::Truncate => rounding(func, args),
-        F::Sign => integer(nullable, 2),
+        F::Sign => integer(nullable, LONGEST),
         F::Acos | F::Asin | F::Atan | F::Atan2 | F::Cos | F::Cot | F::Degrees | F::Exp | F::Ln | F::Log | F::Log10 | F::Log2 | F::Pow | F::Radians
         | F::Sin | F::Sqrt | F::Tan => ExprType::double(true),
         F::Pi => ExprType { ty: ColumnType { float_digits: Some((8, 6)), ..ColumnType::double() }, nullable: false, coercibility: Coercibility::Numeric, truth: false },
@@ -237,8 +256,14 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::DateFormat | F::TimeFormat => own(format_length(args.get(1)), true),
         F::DayName | F::MonthName => own(9, true),
         F::GetFormat => own(17, true),
-        F::DateDiff | F::DayOfMonth | F::DayOfWeek | F::DayOfYear | F::Hour | F::Minute | F::Second | F::Microsecond | F::Month | F::Quarter | F::Week
-        | F::Weekday | F::WeekOfYear | F::Year | F::YearWeek | F::ToDays | F::ToSeconds | F::TimeToSec | F::PeriodAdd | F::PeriodDiff => integer(true, if matches!(func, F::ToSeconds) { 0 } else { 10 }),
+        F::DayOfWeek | F::Quarter | F::Weekday => integer(true, 1),
+        F::DayOfMonth | F::Minute | F::Month | F::Second | F::Week | F::WeekOfYear => integer(true, 2),
+        F::DayOfYear => integer(true, 3),
+        F::Year => integer(true, 4),
+        F::YearWeek => integer(true, 6),
+        F::DateDiff | F::Hour | F::PeriodAdd | F::PeriodDiff | F::TimeToSec | F::ToDays => integer(true, 10),
+        F::Microsecond => integer(true, LONGEST),
+        F::ToSeconds => integer(true, 0),
         F::FromUnixtime => {
             if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of_number(&args[0]))) }
         }
@@ -249,20 +274,20 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::TimestampFunc if no_moment(&args[0]) => temporal(TypeKind::DateTime(6)),
         F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::UnixTimestamp => match args.first() {
-            None => ExprType::bigint(false),
+            None => integer(false, 11),
             Some(arg) => match if no_moment(arg) { 6 } else { fsp_of(arg) } {
-                0 => ExprType::bigint(true),
-                fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
+                0 => integer(true, 11),
+                fsp => ExprType::decimal(11 + u32::from(fsp), u32::from(fsp), true),
             },
         },
 
         F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf | F::JsonSchemaValid => ExprType::boolean(true),
-        F::JsonLength => integer(true, 1),
-        F::JsonDepth | F::JsonStorageSize => integer(true, 10),
+        F::JsonLength | F::JsonDepth => integer(true, LONGEST),
+        F::JsonStorageSize => integer(true, 10),
         F::JsonStorageFree => ExprType::bigint(true),
         F::JsonQuote => json_text(length(0).saturating_mul(6).saturating_add(2)),
         F::JsonUnquote => json_text(length(0)),
-        F::JsonType => json_text(51),
+        F::JsonType => json_text(17),
         F::JsonPretty => json_text(u32::MAX),
         F::JsonExtract | F::JsonKeys | F::JsonSet | F::JsonInsert | F::JsonReplace | F::JsonRemove | F::JsonSearch | F::JsonMerge | F::JsonMergePatch
         | F::JsonMergePreserve | F::JsonSchemaValidationReport | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
@@ -330,16 +355,36 @@ fn constant_fsp(args: &[Expr]) -> u8 {
     args.first().and_then(constant_int).map_or(0, |n| n.clamp(0, 6) as u8)
 }
 
-/// The most that a format can print: a name or a week takes at most nine characters for two of the format.
+/// The most that a format can print, as MySQL counts it.
 fn format_length(format: Option<&Expr>) -> u32 {
-    format.map_or(0, |f| f.ty.char_length().saturating_mul(if f.as_literal().is_some() { 5 } else { 10 }))
+    let Some(format) = format else { return 0 };
+    let Some(Value::Text(text)) = format.as_literal() else { return format.ty.char_length().saturating_mul(10) };
+    let (mut length, mut chars) = (0, text.chars());
+    while let Some(c) = chars.next() {
+        let specifier = if c == '%' { chars.next() } else { None };
+        length += match specifier {
+            Some('M' | 'W') => 64,
+            Some('a' | 'b') => 32,
+            Some('r') => 11,
+            Some('T') => 8,
+            Some('H' | 'k') => 7,
+            Some('f') => 6,
+            Some('D' | 'X' | 'x' | 'Y') => 4,
+            Some('j') => 3,
+            Some('c' | 'd' | 'e' | 'h' | 'I' | 'i' | 'l' | 'm' | 'p' | 'S' | 's' | 'U' | 'u' | 'V' | 'v' | 'y') => 2,
+            // Another character stands for itself.
+            Some(other) => other.len_utf8() as u32,
+            None => c.len_utf8() as u32,
+        };
+    }
+    length
 }
 
 fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
     let nullable = a.nullable || b.nullable || func == FuncId::Mod;
     match numeric(&args[0]).max(numeric(&args[1])) {
-        Numeric::Real => ExprType::double(nullable),
+        Numeric::Real => shown_double(shown_digits(&args[0]).max(shown_digits(&args[1])), nullable),
         Numeric::Decimal => {
             let ((int_a, scale_a), (int_b, scale_b)) = (a.decimal_digits(), b.decimal_digits());
             match func {
@@ -360,17 +405,16 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
                 FuncId::Sub if typing.sql_mode.no_unsigned_subtraction => false,
                 _ => is_unsigned(a) || is_unsigned(b),
             };
-            let digits = |ty: &ExprType| if ty.ty.kind == TypeKind::TinyInt && ty.ty.width > 0 { 3 } else { ty.ty.width };
-            let widths = (digits(a), digits(b));
             let mut ty = if unsigned { ExprType::ubigint(nullable) } else { ExprType::bigint(nullable) };
-            // Literals have narrow results: 1+1 is three characters wide.
-            if widths.0 > 0 && widths.1 > 0 && !a.ty.zerofill && !b.ty.zerofill {
-                ty.ty.width = match func {
-                    FuncId::Mul => widths.0.saturating_add(widths.1),
-                    _ => widths.0.max(widths.1).saturating_add(1),
-                }
-                .saturating_add(1)
-                .min(20);
+            // As many characters as digits may come of it, and a sign: 1+1 is three characters wide.
+            if !args.iter().any(|arg| arg.ty.is_null_type()) {
+                let (one, other) = (int_digits(&args[0]), int_digits(&args[1]));
+                let digits = match func {
+                    FuncId::Mul => one.saturating_add(other),
+                    FuncId::Mod => one.max(other),
+                    _ => one.max(other).saturating_add(1),
+                };
+                ty.ty.width = digits.saturating_add(u8::from(!unsigned));
             }
             ty
         }
@@ -380,7 +424,8 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
 fn division(args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
     if numeric(&args[0]).max(numeric(&args[1])) == Numeric::Real {
-        return ExprType::double(true);
+        let digits = shown_digits(&args[0]).max(shown_digits(&args[1]));
+        return shown_double(digits.saturating_add(typing.div_precision_increment), true);
     }
     let ((int_a, scale_a), (_, scale_b)) = (a.decimal_digits(), b.decimal_digits());
     let increment = u32::from(typing.div_precision_increment);
@@ -389,12 +434,26 @@ fn division(args: &[Expr], typing: &Typing) -> ExprType {
     ExprType::decimal(precision.max(scale + 1), scale, true)
 }
 
+/// Digits after the point that an operand shows: ALL_DIGITS if they are as many as it has.
+fn shown_digits(expr: &Expr) -> u8 {
+    let ty = &expr.ty.ty;
+    match ty.kind {
+        TypeKind::Decimal { scale, .. } => scale,
+        TypeKind::Float | TypeKind::Double => ty.fixed_digits().unwrap_or(ALL_DIGITS),
+        TypeKind::Null if !matches!(expr.kind, ExprKind::Literal(_)) => ALL_DIGITS,
+        _ if ty.is_string() => ALL_DIGITS,
+        _ => ty.fsp(),
+    }
+}
+
+/// A DOUBLE that shows so many digits after the point.
+fn shown_double(digits: u8, nullable: bool) -> ExprType {
+    if digits < ALL_DIGITS { fixed_double(digits, nullable) } else { ExprType::double(nullable) }
+}
+
 /// A DOUBLE with the digits after the point of `ty`, if that has a fixed number of them.
 fn like_double(ty: &ExprType, nullable: bool) -> ExprType {
-    match ty.ty.float_digits {
-        Some((_, digits)) if ty.ty.is_real() => fixed_double(digits, nullable),
-        _ => ExprType::double(nullable),
-    }
+    shown_double(ty.ty.fixed_digits().unwrap_or(ALL_DIGITS), nullable)
 }
 
 fn fixed_double(digits: u8, nullable: bool) -> ExprType {
@@ -406,7 +465,11 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
     let nullable = args.iter().any(|a| a.ty.nullable);
     let digits = match args.get(1) {
         None => Some(0),
-        Some(expr) => constant_int(expr),
+        Some(expr) => match expr.as_literal() {
+            Some(Value::Decimal(digits)) => digits.to_i64(),
+            Some(Value::Double(digits)) => Some(digits.round_ties_even() as i64),
+            _ => constant_int(expr),
+        },
     };
     match numeric(&args[0]) {
         // A constant number of digits is printed in full.
@@ -420,12 +483,29 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
             let carry = u32::from(func == FuncId::Round && kept < scale);
             ExprType::decimal(int + carry + kept, kept, nullable)
         }
-        _ => {
-            let mut ty = ExprType::bigint(nullable);
-            ty.ty.unsigned = is_unsigned(&args[0].ty);
-            ty
-        }
+        _ => rounded_integer(&args[0], nullable, u32::from(digits.is_none_or(|digits| digits < 0))),
     }
+}
+
+/// What a function that rounds makes of an integer: a BIGINT of as many characters, and maybe `more`.
+fn rounded_integer(expr: &Expr, nullable: bool, more: u32) -> ExprType {
+    let mut ty = ExprType::bigint(nullable);
+    ty.ty.unsigned = is_unsigned(&expr.ty);
+    if expr.ty.ty.is_integer() {
+        ty.ty.width = (expr.ty.integer_length() + more) as u8;
+    }
+    ty
+}
+
+/// Characters of the results of functions that do not know better.
+const LONGEST: u8 = 21;
+
+/// Digits of an integer operand. What is computed has room for a sign among its characters.
+fn int_digits(expr: &Expr) -> u8 {
+    let (digits, _) = expr.ty.decimal_digits();
+    let ty = &expr.ty.ty;
+    let signed = ty.width > 0 && !ty.unsigned && !ty.zerofill && matches!(ty.kind, TypeKind::Int | TypeKind::BigInt) && !matches!(expr.kind, ExprKind::Literal(_));
+    (digits as u8).saturating_sub(u8::from(signed)).max(1)
 }
 
 fn date_arithmetic(args: &[Expr], typing: &Typing) -> ExprType {

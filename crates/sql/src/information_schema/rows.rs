@@ -420,7 +420,7 @@ pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec
         TypeKind::Int => (u(10u64), u(0u64)),
         TypeKind::BigInt => (u(if ty.unsigned { 20u64 } else { 19 }), u(0u64)),
         TypeKind::Decimal { precision, scale } => (u(precision), u(scale)),
-        TypeKind::Float | TypeKind::Double => match ty.float_digits {
+        TypeKind::Float | TypeKind::Double => match ty.float_digits.filter(|_| ty.fixed_digits().is_some()) {
             Some((m, d)) => (u(m), u(d)),
             None => (u(if ty.kind == TypeKind::Float { 12u64 } else { 22 }), Value::Null),
         },

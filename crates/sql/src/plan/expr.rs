@@ -182,8 +182,8 @@ pub enum SubqueryKind {
     Exists { negated: bool },
     /// Whether a row equals `exprs`, column by column, with NULL as in IN.
     In { exprs: Vec<Expr>, by: Vec<CompareBy>, negated: bool },
-    /// `expr op ANY|ALL` over its only column.
-    Quantified { op: CompareOp, all: bool, expr: Box<Expr>, by: CompareBy },
+    /// `expr op ANY|ALL` over its only column. With `own`, the domain of the column's values among themselves, the greatest or the least of them decides for all.
+    Quantified { op: CompareOp, all: bool, expr: Box<Expr>, by: CompareBy, own: Option<CompareBy> },
     /// All its rows, for [`super::RelKind::Apply`]: no value.
     Rows,
 }

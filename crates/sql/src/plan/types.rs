@@ -149,7 +149,7 @@ impl ExprType {
             TypeKind::Int => (10, 0),
             TypeKind::BigInt if self.ty.width > 0 && !self.ty.zerofill => (u32::from(self.ty.width), 0),
             TypeKind::BigInt => (if self.ty.unsigned { 20 } else { 19 }, 0),
-            TypeKind::Bit(_) => (20, 0),
+            TypeKind::Bit(bits) => (u32::from(bits), 0),
             TypeKind::Year => (4, 0),
             TypeKind::Date => (8, 0),
             TypeKind::DateTime(fsp) | TypeKind::Timestamp(fsp) => (14, u32::from(fsp)),

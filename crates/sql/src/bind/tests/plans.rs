@@ -118,6 +118,7 @@ fn types_merge() {
     assert_eq!(types("SELECT sum(a), avg(a), sum(c), count(*), max(b) FROM t"), ["decimal(32,0)", "decimal(14,4)", "decimal(32,2)", "bigint", "varchar(20)"]);
     assert_eq!(types("SELECT a / 3, c * c, a * c FROM t"), ["decimal(14,4)", "decimal(20,4)", "decimal(20,2)"]);
     assert_eq!(types("SELECT coalesce(d, '2020-01-01'), ifnull(a, 1.5), concat(b, a) FROM t")[1..], ["decimal(11,1)", "varchar(31)"]);
+    assert_eq!(types("SELECT pi() * 2, pi() / 2, pi() + 1e0, coalesce(pi(), a) FROM t"), ["double(22,6)", "double(22,10)", "double", "double(22,6)"]);
 }
 
 #[test]

@@ -1,0 +1,20 @@
+# BIT is its number where a function gives it back, and its bytes where IF and CASE do.
+CREATE TABLE bb (id INT PRIMARY KEY, b BIT(10), c BIT(1), l BIT(64), i INT, s VARCHAR(5), n DECIMAL(5,2), y YEAR, dt DATE);
+INSERT INTO bb VALUES (1, 65, 1, 18446744073709551615, 66, 'a', 1.5, 2001, '2020-01-02'), (2, 577, 0, 97, -1, 'A', 0.5, 1970, '2020-01-03'), (3, NULL, NULL, NULL, 5, 'x', 2.5, NULL, NULL);
+SELECT id, HEX(IFNULL(b,b)), HEX(IFNULL(b,c)), HEX(IFNULL(b,i)), HEX(IFNULL(b,s)), HEX(IFNULL(b,0)), HEX(IFNULL(c,'x')) FROM bb ORDER BY id;
+SELECT id, HEX(COALESCE(b,b)), HEX(COALESCE(b,c)), HEX(COALESCE(b,i)), HEX(COALESCE(b,s)), HEX(COALESCE(b,0)), HEX(COALESCE(c,'x')), HEX(COALESCE(b)) FROM bb ORDER BY id;
+SELECT id, IFNULL(b,b), IFNULL(b,c), IFNULL(b,i), IFNULL(b,0), IFNULL(b,n), IFNULL(i,b) FROM bb ORDER BY id;
+SELECT id, COALESCE(b,b), COALESCE(b,c), COALESCE(b,i), COALESCE(b,0), COALESCE(b), COALESCE(b,n), COALESCE(b,y), COALESCE(l,b) FROM bb ORDER BY id;
+SELECT id, HEX(IF(id,b,b)+0), HEX(IF(id>1,b,c)+0), IF(id,b,i)+0, IF(id,b,0)+0, IF(id,b,n)+0, NULLIF(b,1)+0, CASE WHEN id THEN b END + 0 FROM bb ORDER BY id;
+SELECT id, GREATEST(b,b), GREATEST(b,c), GREATEST(b,i), LEAST(b,0), GREATEST(b,n) FROM bb ORDER BY id;
+SELECT id, IFNULL(b,b)+0, COALESCE(b,c)+0, COALESCE(b,b) = 65, IFNULL(b,b) > 100 FROM bb ORDER BY id;
+SELECT MIN(b), MAX(b), MIN(l), SUM(b), AVG(b), BIT_OR(b), COUNT(DISTINCT b) FROM bb;
+SELECT HEX(MIN(b)), HEX(MAX(b)), CONCAT(MAX(b)), MAX(b)+0 FROM bb WHERE id = 1;
+SELECT HEX(b), COUNT(*) FROM bb GROUP BY b ORDER BY 1;
+SELECT HEX(x) FROM (SELECT DISTINCT b x FROM bb) t ORDER BY 1;
+SELECT MAX(b) OVER () x, FIRST_VALUE(b) OVER (ORDER BY id) f, LAG(b) OVER (ORDER BY id) g FROM bb ORDER BY id;
+SELECT (SELECT b FROM bb WHERE id=1), HEX((SELECT b FROM bb WHERE id=1)), (SELECT b FROM bb WHERE id=1) = 65;
+SELECT id FROM bb WHERE b = (SELECT b FROM bb WHERE id = 2);
+SELECT id, b = 65, b = '65', b IN (65, 577), b BETWEEN 1 AND 70, b LIKE '%A' FROM bb ORDER BY id;
+CREATE TABLE q AS SELECT id, COALESCE(b) a, COALESCE(c, b) b, GREATEST(b, c) c, COALESCE(l, b) d, LAG(b) OVER (ORDER BY id) = 65 e FROM bb;
+SELECT id, a, b, c, d, e FROM q ORDER BY id;

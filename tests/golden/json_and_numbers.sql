@@ -1,0 +1,22 @@
+# JSON compared with numbers, text and times of day; in ORDER BY, MIN and MAX.
+CREATE TABLE jj (id INT PRIMARY KEY, j JSON, i INT, n DECIMAL(6,2), d DOUBLE, s VARCHAR(20), dt DATE, dm DATETIME(1), tm TIME, b BIT(8));
+INSERT INTO jj VALUES (1,'1',1,1,1,'1','2020-01-02','2020-01-02 00:00:00','10:00:00',1),(2,'1.5',2,1.5,1.5,'1.5','2020-01-02','2020-01-02 10:00:00','10:00:01',2),(3,'"abc"',0,0,0,'abc',NULL,NULL,NULL,0),(5,'null',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL),(6,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL),(7,'[1]',1,1,1,'[1]','2020-01-02','2020-01-02 00:00:00','10:00:00',1),(8,'{"a": 1}',1,1,1,'{"a": 1}','2020-01-02','2020-01-02 00:00:00','10:00:00',1),(9,'true',1,1,1,'true','2020-01-02','2020-01-02 00:00:00','10:00:00',1);
+INSERT INTO jj SELECT 14, CAST(n AS JSON), i, n, d, s, dt, dm, tm, b FROM jj WHERE id=2;
+SELECT id, j = i, j > i, j < i, j = n, j > n, j = d, j > d, j = b, i = j, i < j FROM jj ORDER BY id;
+SELECT id, j = dt, j > dt, j < dt, j = dm, j > dm, j < dm, j = tm, j > tm, j < tm, dt = j, dt < j FROM jj ORDER BY id;
+SELECT id, j = s, j > s, j < s, s = j, j = 'abc', j > 'abc', j = 1, j > 1, j = 1.5, j = 1.5e0, j = TRUE, j = NULL, j <=> NULL FROM jj ORDER BY id;
+SELECT id, CAST(dt AS JSON) = dt, CAST(dt AS JSON) = dm, CAST(dt AS JSON) < dm, CAST(dt AS JSON) > tm, CAST(dm AS JSON) = dm, CAST(dm AS JSON) > dt, CAST(dm AS JSON) > tm, CAST(tm AS JSON) = tm, CAST(tm AS JSON) > dt, CAST(tm AS JSON) < dm FROM jj WHERE dt IS NOT NULL ORDER BY id;
+SELECT id, j FROM jj WHERE id NOT IN (7, 8) ORDER BY j, id;
+SELECT id, j FROM jj WHERE id NOT IN (7, 8) ORDER BY j DESC, id;
+SELECT MIN(j), MAX(j) FROM jj;
+SELECT MIN(j), MAX(j), COUNT(DISTINCT j) FROM jj WHERE id IN (1, 2, 3);
+SELECT JSON_TYPE(MIN(j)), JSON_TYPE(MAX(j)), MIN(j) = 1, MAX(j)+0 FROM jj;
+SELECT id, j IN (1, 1.5), j IN ('abc', '1'), j BETWEEN 1 AND 2, j IN (i), j NOT IN (1, 2) FROM jj ORDER BY id;
+SELECT id, j + 0, j * 1.5, -j, j IS TRUE, NOT j, j AND 1, j LIKE '%a%', j XOR 1 FROM jj WHERE id IN (1,2,9,14) ORDER BY id;
+SELECT id, j->'$.a' = 1, j->'$.a' > 0.5, j->>'$.a' = 1, j->'$[0]' = 1, j->'$' = i FROM jj ORDER BY id;
+SELECT id FROM jj WHERE j = 1 ORDER BY id;
+SELECT id FROM jj WHERE j > 1 ORDER BY id;
+SELECT id FROM jj WHERE j ORDER BY id;
+SELECT a.id, b.id FROM jj a JOIN jj b ON a.j = b.i ORDER BY 1, 2;
+SELECT a.id, b.id FROM jj a JOIN jj b ON a.j = b.s ORDER BY 1, 2;
+SELECT CAST('1' AS JSON) = 1, CAST('1' AS JSON) = '1', CAST('"1"' AS JSON) = '1', CAST('1' AS JSON) = 1.0, CAST('1.0' AS JSON) = 1, CAST('"a"' AS JSON) < 'b', CAST('[]' AS JSON) > 1, CAST('null' AS JSON) = NULL, CAST('true' AS JSON) = 1, CAST('true' AS JSON) = TRUE, CAST('true' AS JSON) = (1=1), CAST('18446744073709551615' AS JSON) > -1, CAST('-1' AS JSON) < 18446744073709551615;

@@ -152,6 +152,8 @@ counters! {
         binlog_groups,
         checkpoints,
         pages_read, pages_written,
+        /// Pages that the disk was told of before somebody asked for them.
+        pages_read_ahead,
         /// Writes of one or more pages beside each other.
         data_writes, data_fsyncs, doublewrite_pages, doublewrite_writes,
         pages_new, evictions,

@@ -357,6 +357,11 @@ impl Engine {
         Ok(IndexSize { root_page, pages, pages_used })
     }
 
+    /// Pages that the buffer pool has room for.
+    pub fn pool_pages(&self) -> u64 {
+        self.store().pool.frame_count() as u64
+    }
+
     /// About how many rows the index has, deleted ones that purge has not reached included.
     pub fn estimate_rows(&self, index: IndexId) -> Result<u64> {
         Ok(self.inner.system.tree(index)?.estimate()?.rows)

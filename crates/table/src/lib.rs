@@ -16,6 +16,7 @@ mod catalog;
 mod check;
 mod commit;
 mod compact;
+mod covering;
 mod database;
 mod ddl;
 mod def;

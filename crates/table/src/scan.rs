@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, MORSEL_LEAVES, Op, Scan};
 use highkey_types::{MySqlError, Value, key_part_len};
 
+use crate::covering::Covering;
 use crate::index::{self, IndexCodec, successor};
 use crate::partition::{PartsLocking, PartsScan};
 use crate::row::{Row, RowBatch};
@@ -172,6 +173,7 @@ impl Table {
             position: 0,
             rows_max: FIRST_BATCH_ROWS,
             row: Vec::new(),
+            covering: None,
         }
     }
 
@@ -322,6 +324,16 @@ impl TableScan {
         }
     }
 
+    /// No other columns of the rows will be asked for than these: if the entries of a secondary index have them, the rows are made of the entries, with NULL for
+    /// all other columns (`Table::covers`). To be said before the first batch. The clustered key is there in any case: numbers of no column are passed over.
+    pub fn of_columns(mut self, columns: &[usize]) -> TableScan {
+        match &mut self {
+            TableScan::Tree(scan) => scan.of_columns(columns),
+            TableScan::Parts(scan) => scan.of_columns(columns),
+        }
+        self
+    }
+
     /// Goes to the next leaf counting its rows without reading them: COUNT(*).
     pub fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
         match self {
@@ -396,9 +408,19 @@ pub struct TreeScan {
     position: usize,
     rows_max: usize,
     row: Vec<u8>,
+    /// The rows are made of the entries.
+    covering: Option<Covering>,
 }
 
 impl TreeScan {
+    /// As `TableScan::of_columns`.
+    pub(crate) fn of_columns(&mut self, columns: &[usize]) {
+        // E3: what is not committed may be an entry without its row, or with another one's.
+        if !self.snapshot.inner.is_uncommitted() {
+            self.covering = Covering::new(&self.table, self.index, columns);
+        }
+    }
+
     /// As `TableScan::next_batch`.
     pub(crate) fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
         let table = &self.table;
@@ -420,8 +442,14 @@ impl TreeScan {
             }
             let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
             let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
-            let id = table.clustered().id;
             self.position += 1;
+            if let Some(covering) = &mut self.covering
+                && covering.restore(table, key, clustered, &mut self.row)
+            {
+                batch.gather(clustered, &self.row);
+                continue;
+            }
+            let id = table.clustered().id;
             if !self.snapshot.inner.get(id, clustered, &mut self.row).map_err(|e| table.failed(e))? {
                 if self.snapshot.inner.is_uncommitted() {
                     continue;
@@ -439,9 +467,11 @@ impl TreeScan {
 
     /// As `TableScan::count_batch`.
     pub(crate) fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
-        let more = self.scan.next_leaf(&mut self.entries).map_err(|e| self.table.failed(e))?;
-        self.position = self.entries.len();
-        Ok(more.then_some(self.entries.len() as u64))
+        if self.index != 0 && self.snapshot.inner.is_uncommitted() {
+            let mut batch = RowBatch::new();
+            return Ok(self.next_batch(&mut batch)?.then(|| batch.len() as u64));
+        }
+        self.scan.count_leaf().map_err(|e| self.table.failed(e))
     }
 }
 

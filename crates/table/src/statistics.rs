@@ -227,6 +227,19 @@ impl Table {
         Ok(pages.max(1) * PAGE_BYTES)
     }
 
+    /// Pages that an index has now, those of long values among them, of all partitions together. Nothing is read for it.
+    pub fn index_pages(&self, index: usize) -> Result<u64, MySqlError> {
+        match &self.parts {
+            Some(parts) => parts.tables.iter().map(|part| part.index_pages(index)).sum(),
+            None => Ok(self.engine.index_size(self.indexes[index].id).map_err(|e| self.failed(e))?.pages_used),
+        }
+    }
+
+    /// Pages that the buffer pool has room for.
+    pub fn pool_pages(&self) -> u64 {
+        self.engine.pool_pages()
+    }
+
     /// Sizes and counters of an index, from a few pages of it. `statistics` are this table's. Of a partitioned table ask each of `partition_tables`.
     pub fn index_summary(&self, statistics: &Statistics, index: usize) -> Result<IndexSummary, MySqlError> {
         let id = self.indexes[index].id;

@@ -22,7 +22,7 @@ mod types;
 mod value;
 
 pub use charset::Charset;
-pub use codec::{KeyPart, RowLayout, TextRowEncoder, encode_key, encode_key_part, encode_key_part_of_row, key_part_len};
+pub use codec::{KeyPart, RowLayout, RowOfKeys, TextRowEncoder, encode_key, encode_key_part, encode_key_part_of_row, follows_from_key, key_part_len};
 pub use collation::{AsciiCase, Collation};
 pub use compare::{compare, null_safe_eq};
 pub use decimal::{Decimal, I256, ParsedDecimal};

@@ -365,6 +365,11 @@ impl Shared {
         }
     }
 
+    /// True if rows may be read in another order than that of the table: where it shows, the query starts anew, in order ([`Shared::watch_order`]).
+    pub fn may_change_order(&self) -> bool {
+        !self.in_order() && !self.has_steps && !self.is_by_row()
+    }
+
     /// True if rows must come in the order in which one thread would read them.
     pub fn in_order(&self) -> bool {
         self.in_order.load(Ordering::Relaxed)

@@ -40,8 +40,12 @@ pub struct Explained {
 pub struct ShownScan {
     pub table: TableId,
     pub alias: String,
-    /// Position of the index whose ranges are read; `None`: the whole table.
+    /// Position of the index whose ranges are read; `None`: all rows.
     pub index: Option<usize>,
+    /// Position of the index of which all entries are read in place of the rows.
+    pub entries: Option<usize>,
+    /// The entries of the index are enough.
+    pub covering: bool,
     /// An estimate of the rows that are read.
     pub rows: u64,
     /// Several threads share it.

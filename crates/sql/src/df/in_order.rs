@@ -67,7 +67,8 @@ fn by_batches(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// True if a plan for one thread reads its rows in another order than the plan in order that is made of it: if the order shows, the answers differ.
 pub(super) fn changes_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     // A sort that nothing is computed above shows nothing.
-    Ok(with_outer_order(plan.clone())?.transformed || plan.exists(|node| Ok(node.is::<AggregateExec>() && depends_on_batches(node)?))?)
+    let of_entries = |node: &Arc<dyn ExecutionPlan>| node.downcast_ref::<ScanExec>().is_some_and(ScanExec::changes_order);
+    Ok(with_outer_order(plan.clone())?.transformed || plan.exists(|node| Ok(of_entries(node) || node.is::<AggregateExec>() && depends_on_batches(node)?))?)
 }
 
 /// True if the order of some rows of a plan, or of a common table expression that it reads, depends on how rows are cut into batches.

@@ -52,7 +52,7 @@ impl FastQuery {
         if source.shared {
             return Some(SMALL_TABLE);
         }
-        if source.index != 0 {
+        if source.index != 0 && source.covered.is_none() {
             return Some(lookups_max(total));
         }
         // Rows that are only sent are not sent faster by several workers.
@@ -126,6 +126,7 @@ impl FastQuery {
         let wants_workers = matches!(bound.hints.pq, PqHint::On { workers, .. } if workers.is_none_or(|workers| workers > 1));
         let mut query = FastQuery { source, stages, budget: BUDGET, may_leave: false, wants_workers };
         let faster = if is_empty { true } else if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
+        query.cover();
         if forced {
             query.budget = u64::MAX;
             query.may_leave = false;
@@ -184,7 +185,9 @@ impl FastQuery {
             return Some(true);
         }
         if let Some(predicate) = condition {
-            match plan::best_access(&predicate, source.table.def(), &source.columns, &source.choice) {
+            // Nothing that is locked is read from an entry alone.
+            let covers = |access: &IndexAccess| access.index == 0 || source.lock.is_some() || covered(source, access.index, access.residual.as_ref(), &self.stages).is_some();
+            match plan::preferred_access(&predicate, source.table.def(), &source.columns, &source.choice, covers) {
                 Some(access) => {
                     source.index = access.index;
                     source.residual = access.residual.clone();
@@ -217,6 +220,15 @@ impl FastQuery {
         Some(small)
     }
 
+    /// Leaves the rows alone where the entries of an index have all that is asked of them. What is locked is a row.
+    fn cover(&mut self) {
+        match &mut self.source {
+            Source::Table(source) if source.lock.is_none() => source.covered = covered(source, source.index, source.residual.as_ref(), &self.stages),
+            Source::Join(join) => join.cover(),
+            _ => {}
+        }
+    }
+
     /// A sort whose order the index has already is none.
     fn drop_sort(&mut self) {
         let Source::Table(source) = &self.source else { return };
@@ -245,6 +257,33 @@ impl FastQuery {
         }
         None
     }
+}
+
+/// The columns of the table that are read if an index leaves `residual` to be checked, and its entries have all of them.
+fn covered(source: &TableSource, index: usize, residual: Option<&Expr>, stages: &[Stage]) -> Option<Vec<usize>> {
+    let columns: Vec<usize> = fields_read(source.columns.len(), residual, stages).into_iter().map(|field| source.columns[field]).collect();
+    source.table.covers(index, &columns).then_some(columns)
+}
+
+/// The fields of the table's rows, so many, that a condition or a stage reads.
+fn fields_read(fields: usize, residual: Option<&Expr>, stages: &[Stage]) -> Vec<usize> {
+    let mut read: Vec<usize> = residual.iter().flat_map(|e| e.columns()).collect();
+    for stage in stages {
+        match stage {
+            Stage::Filter(predicate) => read.extend(predicate.columns()),
+            Stage::Sort(keys) => read.extend(keys.iter().flat_map(|key| key.expr.columns())),
+            Stage::Limit { .. } => {}
+            Stage::Project(exprs) => read.extend(exprs.iter().flat_map(Expr::columns)),
+            Stage::Aggregate(aggregates) => read.extend(aggregates.iter().flat_map(|a| &a.args).flat_map(Expr::columns)),
+            Stage::Group { groups, aggregates, .. } => read.extend(groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).flat_map(Expr::columns)),
+            // It compares whole rows.
+            Stage::Distinct(_) => break,
+        }
+        if matches!(stage, Stage::Project(_) | Stage::Aggregate(_) | Stage::Group { .. }) {
+            return read;
+        }
+    }
+    (0..fields).collect()
 }
 
 /// A join, filtered and its columns picked.
@@ -423,6 +462,7 @@ fn table_source(rel: &Rel, hint: &PqHint) -> TableSource {
         residual: None,
         lock: *lock,
         shared: hint.shares(alias),
+        covered: None,
     }
 }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, RowUse, Table, TableDef};
+use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, RowUse, Table, TableDef, TableScan, Transaction};
 use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
@@ -61,6 +61,8 @@ struct Level {
     fixed: bool,
     /// An estimate of the rows that it reads for each row before it.
     reads: f64,
+    /// The entries of the index have all that is read: these columns of the table.
+    covered: Option<Vec<usize>>,
 }
 
 /// How one table of a join is read, as EXPLAIN shows it.
@@ -79,6 +81,8 @@ pub(crate) struct JoinStep<'a> {
     pub residual: bool,
     /// Its rows are kept for all rows before it.
     pub buffered: bool,
+    /// The entries of the index are enough.
+    pub covering: bool,
 }
 
 /// A field of another table, as a table column.
@@ -144,6 +148,14 @@ impl JoinSource {
         true
     }
 
+    /// Leaves the rows of each table alone where the entries of its index have all that is read.
+    pub fn cover(&mut self) {
+        for level in &mut self.levels {
+            let columns: Vec<usize> = level.columns.iter().map(|(_, column)| *column).collect();
+            level.covered = level.table.covers(level.index, &columns).then_some(columns);
+        }
+    }
+
     /// The tables that it reads.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.levels.iter().map(|level| &level.table)
@@ -181,6 +193,7 @@ impl JoinSource {
             rows: level.reads.round().max(1.0) as u64,
             residual: level.residual.is_some() || level.after.is_some(),
             buffered: level.fixed && kind != "const",
+            covering: level.covered.is_some(),
         }
     }
 
@@ -232,6 +245,14 @@ pub(crate) struct JoinLine {
 impl Level {
     fn reach(&self) -> Reach {
         reach(self.access.as_ref(), self.index != 0 || self.backward)
+    }
+
+    fn scan(&self, txn: &mut Transaction, range: &KeyRange, direction: Direction) -> Result<TableScan, MySqlError> {
+        let scan = self.table.scan(txn, self.index, range, direction)?;
+        Ok(match &self.covered {
+            Some(columns) => scan.of_columns(columns),
+            None => scan,
+        })
     }
 
     /// So many of its rows were read, or looked up.
@@ -464,6 +485,7 @@ impl<'a> Planner<'a> {
             after,
             fixed: at > 0 && self.is_fixed(placed),
             reads: placed.reads,
+            covered: None,
         }
     }
 }
@@ -569,7 +591,11 @@ impl Session {
                     run.scanned += 1;
                     state.read += 1;
                     self.state.work.read_key += 1;
-                    if let Some(found) = level.table.get(self.txn(), level.index, key)? {
+                    let found = match &level.covered {
+                        Some(columns) => level.table.get_columns(self.txn(), level.index, key, columns)?,
+                        None => level.table.get(self.txn(), level.index, key)?,
+                    };
+                    if let Some(found) = found {
                         self.fill(level, row, |column| found.value(column));
                         run.lap_row(level.node(SCAN));
                         if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
@@ -582,7 +608,7 @@ impl Session {
                     continue;
                 }
                 let direction = if level.backward { Direction::Backward } else { Direction::Forward };
-                let mut scan = level.table.scan(self.txn(), level.index, &range, direction)?;
+                let mut scan = level.scan(self.txn(), &range, direction)?;
                 let mut rows = 0_u64;
                 while !run.stopped && scan.next_batch(&mut batch)? {
                     for i in 0..batch.len() {
@@ -679,7 +705,7 @@ impl Session {
     fn read_once(&mut self, level: &Level, batch: &mut RowBatch, row: &mut [Value], run: &mut Run<'_>) -> Result<Option<Vec<Vec<Value>>>, MySqlError> {
         let mut kept = Vec::new();
         for range in self.level_ranges(level, row)? {
-            let mut scan = level.table.scan(self.txn(), level.index, &range, Direction::Forward)?;
+            let mut scan = level.scan(self.txn(), &range, Direction::Forward)?;
             let mut rows = 0_u64;
             while scan.next_batch(batch)? {
                 self.state.process.check()?;

@@ -4,7 +4,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_table::{Direction, IndexKind, KeyRange, RowBatch, RowUse, Table, TableDef};
+use highkey_table::{Direction, IndexKind, Isolation, KeyRange, RowBatch, RowUse, Table, TableDef};
 use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::compile::sorts_as;
@@ -152,7 +152,9 @@ impl Session {
     }
 
     async fn count_rows(&mut self, table: &Arc<Table>) -> Result<u64, Failure> {
-        let mut scan = table.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?;
+        // Each index has an entry for each row.
+        let index = if self.txn().isolation() == Isolation::ReadUncommitted { 0 } else { plan::smallest_index(table) };
+        let mut scan = table.scan(self.txn(), index, &KeyRange::all(), Direction::Forward)?;
         let mut rows = 0;
         while let Some(n) = scan.count_batch()? {
             rows += n;
@@ -168,7 +170,7 @@ impl Session {
         let direction = if end.backward { Direction::Backward } else { Direction::Forward };
         self.state.work.begin_range(&range, end.backward);
         table.count_use(Some(end.index), RowUse::Fetch, 1);
-        let mut scan = table.scan(self.txn(), end.index, &range, direction)?;
+        let mut scan = table.scan(self.txn(), end.index, &range, direction)?.of_columns(&[end.column]);
         let mut batch = RowBatch::new();
         if !scan.next_batch(&mut batch)? || batch.is_empty() {
             return Ok(Value::Null);

@@ -64,6 +64,8 @@ struct TableSource {
     /// What the index leaves to be checked.
     residual: Option<Expr>,
     lock: Option<LockSpec>,
+    /// The entries of the index have all that is asked of the rows: these columns of the table.
+    covered: Option<Vec<usize>>,
     /// A hint asks for workers.
     shared: bool,
 }
@@ -97,7 +99,8 @@ pub(crate) enum Reading<'a> {
     /// Indexes know the answer: how many entries they have, and what is at their ends.
     Counted,
     /// Those of one table that `access` finds, or all in the order of an index.
-    Table { index: usize, access: Option<&'a IndexAccess>, backward: bool },
+    /// `covering`: the entries of the index are enough.
+    Table { index: usize, access: Option<&'a IndexAccess>, backward: bool, covering: bool },
     /// Those of several tables, in the order in which they are read.
     Join(Vec<JoinStep<'a>>),
 }
@@ -107,7 +110,7 @@ impl FastQuery {
     pub(crate) fn reading(&self) -> Reading<'_> {
         match &self.source {
             Source::Rows(_) => Reading::Constants,
-            Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward },
+            Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward, covering: source.covered.is_some() },
             Source::Join(join) => Reading::Join(join.steps()),
             Source::Known { .. } => Reading::Counted,
         }

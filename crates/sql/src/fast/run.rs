@@ -477,7 +477,10 @@ impl Session {
                 if run.scanned > 0 {
                     self.txn().breathe(1).await?;
                 }
-                let found = source.table.get(self.txn(), source.index, key)?;
+                let found = match &source.covered {
+                    Some(columns) => source.table.get_columns(self.txn(), source.index, key, columns)?,
+                    None => source.table.get(self.txn(), source.index, key)?,
+                };
                 run.lap(SCAN);
                 if let Some(found) = found {
                     self.push_found(source, run, &found, destination)?;
@@ -489,6 +492,9 @@ impl Session {
             }
             let before = run.scanned;
             let mut scan = source.table.scan(self.txn(), source.index, range, direction)?;
+            if let Some(columns) = &source.covered {
+                scan = scan.of_columns(columns);
+            }
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
                     self.txn().breathe(1).await?;

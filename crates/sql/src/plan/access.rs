@@ -289,9 +289,21 @@ pub(super) fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
 
 /// The index that answers most of `filter`: unique first, then more equal parts, then a range, the clustered one at a tie.
 pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize], choice: &IndexChoice) -> Option<IndexAccess> {
+    preferred_access(filter, table, columns, choice, |_| true)
+}
+
+/// The same; of several that answer as much, one that is preferred.
+pub fn preferred_access(
+    filter: &Expr,
+    table: &TableDef,
+    columns: &[usize],
+    choice: &IndexChoice,
+    prefers: impl Fn(&IndexAccess) -> bool,
+) -> Option<IndexAccess> {
     let accesses = (0..table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| index_access(filter, table, columns, index));
     accesses.reduce(|best, next| {
         let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
-        if rank(&next) > rank(&best) { next } else { best }
+        let better = rank(&next) > rank(&best) || rank(&next) == rank(&best) && prefers(&next) && !prefers(&best);
+        if better { next } else { best }
     })
 }

@@ -3,6 +3,7 @@
 //! The binder makes it; the fast path and DataFusion's lowering consume it; nothing else reaches them. See `README.md`.
 
 mod access;
+mod covering;
 mod cte;
 mod display;
 mod expr;
@@ -19,7 +20,8 @@ mod types;
 mod visit;
 mod wanted;
 
-pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access};
+pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access, preferred_access};
+pub use covering::{smaller_index, smallest_index};
 #[cfg(test)]
 pub use display::describe_rel;
 pub use display::{describe as describe_expr, describe_keys, describe_lookup, describe_operator, window_name};

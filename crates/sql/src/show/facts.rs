@@ -325,8 +325,8 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_buffer_pool_read_requests", counter("page_requests")),
         ("Innodb_buffer_pool_reads", counter("pages_read")),
         ("Innodb_buffer_pool_write_requests", counter("page_changes")),
-        // Nothing is read before it is asked for.
-        ("Innodb_buffer_pool_read_ahead", 0),
+        // By the system, at the engine's word: into its memory, not the pool's.
+        ("Innodb_buffer_pool_read_ahead", counter("pages_read_ahead")),
         ("Innodb_buffer_pool_read_ahead_evicted", 0),
         ("Innodb_buffer_pool_read_ahead_rnd", 0),
         ("Innodb_buffer_pool_wait_free", counter("frame_waits")),

@@ -7,6 +7,7 @@ use crate::buffer::Access;
 use crate::error::Result;
 use crate::ids::{Lsn, PageId};
 use crate::page::header;
+use crate::page::slotted::read::child_slot;
 use crate::page::slotted::{Checked, Node};
 use crate::sync::{AtomicU64, Ordering};
 use std::ops::Bound;
@@ -33,7 +34,15 @@ pub struct LeafScan {
     /// No leaf was read yet.
     fresh: bool,
     done: bool,
+    /// Leaves read, forward, and up to which one the disk knows of them.
+    leaves: usize,
+    announced: usize,
 }
+
+/// A scan that has read so many leaves will go on, as a rule.
+const ANNOUNCES_AFTER: usize = 8;
+/// Leaves that the disk knows of before they are read, at most: 1 MiB. It is told of more when half of them are left.
+const ANNOUNCED: usize = 64;
 
 /// The shortest key above `key`.
 fn successor(mut key: Vec<u8>) -> Vec<u8> {
@@ -54,7 +63,7 @@ impl LeafScan {
             Bound::Unbounded => None,
         };
         let done = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done }
+        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done, leaves: 0, announced: 0 }
     }
     /// From now on leaves that have no record between the bounds are shown too: for who locks what is between records, or notes all leaves.
     pub fn show_every_leaf(&mut self) {
@@ -249,7 +258,41 @@ impl BTree {
         Ok(false)
     }
 
+    /// Tells the disk which leaves a forward scan comes to next, as far as the page above the one where it stands knows them. Nothing is latched before or after.
+    fn announce(&self, scan: &mut LeafScan) -> Result<()> {
+        let mut pages = Vec::new();
+        let known = scan.announced.saturating_sub(scan.leaves);
+        if let Some(page) = self.page_shared(Target::Key(&scan.lower), 1, PageId::NONE, Access::Normal, &mut Path::default())? {
+            let node = Node(&page);
+            let fail = |e| corrupt(page.id(), e);
+            let next = child_slot(node.0, &scan.lower).map_err(fail)? + 1;
+            let end = node.len().min(next + ANNOUNCED);
+            scan.announced = scan.leaves + end.saturating_sub(next);
+            let mut key = Vec::new();
+            for slot in next + known..end {
+                if let Some(upper) = &scan.upper {
+                    key.clear();
+                    node.key(slot, &mut key).map_err(fail)?;
+                    if key >= *upper {
+                        // There are no more.
+                        scan.announced = usize::MAX;
+                        break;
+                    }
+                }
+                pages.push(PageId(node.child(slot).map_err(fail)?));
+            }
+        } else {
+            scan.announced = usize::MAX;
+        }
+        self.pool().read_ahead(&pages);
+        Ok(())
+    }
+
     fn forward(&self, scan: &mut LeafScan, f: &mut impl FnMut(&LeafView<'_>)) -> Result<bool> {
+        scan.leaves += 1;
+        if scan.leaves > ANNOUNCES_AFTER && scan.announced < scan.leaves.saturating_add(ANNOUNCED / 2) {
+            self.announce(scan)?;
+        }
         let leaf = self.leaf_shared(Target::Key(&scan.lower), scan.hint, Access::Scan, &mut Path::default())?;
         let fail = |e| corrupt(leaf.id(), e);
         let node = Node(&leaf);

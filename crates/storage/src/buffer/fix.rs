@@ -4,6 +4,7 @@ use super::held::How;
 use super::latch::{Latch, Outcome, REF};
 use super::table::Entry;
 use super::{Access, BufferPool, ExclusiveGuard, LatchClass, OptimisticGuard, SharedGuard};
+use crate::disk::SEGMENT_PAGES;
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{PAGE_SIZE, header};
@@ -72,6 +73,22 @@ impl BufferPool {
         if let Ok(entry) = self.table.entry(id) {
             self.frames.prefetch(entry.frame());
             self.frames.prefetch_state(entry.frame());
+        }
+    }
+
+    /// Lets the disk begin to read those of the pages that are not in memory, as somebody will ask for them soon. It waits for nothing, and no frame is taken.
+    pub fn read_ahead(&self, pages: &[PageId]) {
+        let is_absent = |id: PageId| self.table.entry(id).is_ok_and(|entry| !self.latch(entry).is_resident());
+        let mut rest = pages;
+        while let Some((&first, behind)) = rest.split_first() {
+            let mut run = 0;
+            if is_absent(first) {
+                let follows = |(i, id): &(usize, &PageId)| id.0 == first.0 + 1 + *i as u64 && id.0 / SEGMENT_PAGES == first.0 / SEGMENT_PAGES && is_absent(**id);
+                run = 1 + behind.iter().enumerate().take_while(follows).count();
+                self.files.will_read(first, run as u64);
+                self.counters.pages_read_ahead.add(run as u64);
+            }
+            rest = &rest[run.max(1)..];
         }
     }
 

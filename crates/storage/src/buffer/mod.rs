@@ -126,6 +126,11 @@ impl BufferPool {
         self.latch_spins.store(delay * SPIN_LIMIT / SPIN_WAIT_DELAY, Ordering::Relaxed);
     }
 
+    /// Frames in all.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Frames in all, frames holding no page, frames whose page is newer than on disk.
     pub fn usage(&self) -> (usize, usize, usize) {
         (self.frames.len(), self.frames.free_count(), self.dirty_pages())

@@ -181,6 +181,10 @@ impl DiskFile for OsFile {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        let _ = rustix::fs::fadvise(&self.file, offset, std::num::NonZeroU64::new(len), rustix::fs::Advice::WillNeed);
+    }
+
     fn begin_sync(&self, offset: u64, len: u64) {
         #[cfg(target_os = "linux")]
         {

@@ -59,6 +59,8 @@ pub trait DiskFile: Send + Sync {
     fn allocate(&self, len: u64) -> Result<()>;
     /// What is on disk of the file need not stay in memory. A hint: it changes no content, and nothing fails.
     fn uncache(&self) {}
+    /// These bytes will be read soon. A hint: it waits for nothing, and nothing fails.
+    fn will_read(&self, _offset: u64, _len: u64) {}
     /// What was written of these bytes may begin its way to the disk. A hint: it makes nothing durable, waits for nothing, and a failure is
     /// met by the next `sync`.
     fn begin_sync(&self, _offset: u64, _len: u64) {}

@@ -56,6 +56,13 @@ impl PageFiles {
         self.segment(first.0 / SEGMENT_PAGES, true)?.write_at((first.0 % SEGMENT_PAGES) * PAGE_SIZE as u64, data)
     }
 
+    /// Consecutive pages of one segment will be read soon.
+    pub fn will_read(&self, first: PageId, pages: u64) {
+        if let Ok(file) = self.segment(first.0 / SEGMENT_PAGES, false) {
+            file.will_read((first.0 % SEGMENT_PAGES) * PAGE_SIZE as u64, pages * PAGE_SIZE as u64);
+        }
+    }
+
     /// Lets the disk begin with consecutive pages of one segment that were written.
     pub fn begin_sync(&self, first: PageId, pages: u64) {
         if let Ok(file) = self.segment(first.0 / SEGMENT_PAGES, false) {

@@ -116,6 +116,27 @@ impl Scan {
         Ok(false)
     }
 
+    /// Goes to the next leaf that has rows the scan sees: how many. `None` at the end. No row is copied. For scans of what is visible.
+    pub fn count_leaf(&mut self) -> Result<Option<u64>> {
+        debug_assert!(self.wanted == Wanted::Visible, "candidates are read");
+        let tree = self.tree()?;
+        let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
+        let deferred = &mut self.deferred;
+        self.run = None;
+        loop {
+            deferred.clear();
+            let mut counted = 0;
+            let found = tree.scan_leaf(&mut self.at, |leaf| counted += reader.count_leaf(leaf, deferred))?;
+            for Late { value, .. } in deferred.drain(..) {
+                counted += u64::from(value.fetch(&self.system, &self.sight, &mut self.blocks)?.is_some());
+            }
+            count(&self.system.counters.rows_read, counted);
+            if counted > 0 || !found {
+                return Ok((counted > 0).then_some(counted));
+            }
+        }
+    }
+
     /// Copies out the rows of the next leaf that the scan sees, perhaps none. False at the end.
     pub fn read_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
         let tree = self.tree()?;
@@ -241,6 +262,28 @@ impl LeafRun {
 }
 
 impl Reader<'_> {
+    /// How many rows of the leaf the sight sees, but for those that are `deferred`: they may have no version for it.
+    fn count_leaf(&self, leaf: &LeafView, deferred: &mut Vec<Late>) -> u64 {
+        let settled = leaf.max_txn() < self.system.status.low_water().0;
+        let mut key = Vec::new();
+        let mut rows = 0;
+        for n in 0..leaf.len() {
+            let record = leaf.record(n);
+            if settled && record.flags & RecordFlags::DELETE_MARK == 0 {
+                rows += 1;
+                continue;
+            }
+            key.clear();
+            leaf.key(n, &mut key);
+            match self.system.choose(self.index, &key, record, self.sight) {
+                Some(Chosen::Below(below)) => deferred.push(Late { row: 0, value: Deferred::Below(below), stays: false }),
+                Some(_) => rows += 1,
+                None => self.note_deleted(&key, record),
+            }
+        }
+        rows
+    }
+
     /// True if everything on the page is older than every open transaction and snapshot.
     fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<Late>) -> bool {
         // Then each record that is not deleted is its row.
@@ -280,12 +323,16 @@ impl Reader<'_> {
                 deferred.push(Late { row, value: Deferred::Below(below), stays: in_hand });
             }
             None if in_hand => out.push(&[], key, &[]),
-            None => {
-                if record.flags & RecordFlags::DELETE_MARK != 0 && status.is_old(record.txn) && !status.is_open(record.txn) {
-                    // Nobody's history has this one: it is from before the last open.
-                    self.system.history.hint(self.index, key);
-                }
-            }
+            None => self.note_deleted(key, record),
+        }
+    }
+
+    /// There is no row for the sight. A deleted one may be left that nobody's history has.
+    fn note_deleted(&self, key: &[u8], record: RecordRef) {
+        let status = &self.system.status;
+        if record.flags & RecordFlags::DELETE_MARK != 0 && status.is_old(record.txn) && !status.is_open(record.txn) {
+            // It is from before the last open.
+            self.system.history.hint(self.index, key);
         }
     }
 }

@@ -80,6 +80,12 @@ impl PartsScan {
         PartsScan { table, index, direction, inputs, places: BinaryHeap::new(), begun: false, present: 0, rows_max: FIRST_BATCH_ROWS }
     }
 
+    /// As `TableScan::of_columns`; rows are put in order by the columns of the index too.
+    pub(crate) fn of_columns(&mut self, columns: &[usize]) {
+        let all = [columns, &self.table.indexes[self.index].columns[..]].concat();
+        self.inputs.iter_mut().for_each(|input| input.scan.of_columns(&all));
+    }
+
     pub(crate) fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
         if !self.begun {
             self.begun = true;

@@ -21,7 +21,7 @@ impl KeyPart {
     }
 }
 
-const NULL: u8 = 0;
+pub(super) const NULL: u8 = 0;
 const PRESENT: u8 = 1;
 
 /// Appends the key of `values`: the first `values.len()` parts, so fewer than `parts` make the prefix that bounds a
@@ -169,7 +169,7 @@ fn char_prefix(text: &[u8], prefix: Option<u32>) -> &[u8] {
 }
 
 /// Bytes of a signed number of `precision` decimal digits.
-fn decimal_width(precision: u8) -> usize {
+pub(super) fn decimal_width(precision: u8) -> usize {
     // 3402/1024 is just above log2(10); one bit more for the sign.
     (usize::from(precision) * 3402 / 1024 + 1 + 1).div_ceil(8)
 }

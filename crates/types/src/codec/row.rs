@@ -10,7 +10,7 @@ pub struct RowLayout {
     pub(super) slots: Vec<Slot>,
     /// First byte after the fixed columns: the offset array.
     pub(super) fixed_end: usize,
-    variable_count: usize,
+    pub(super) variable_count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]

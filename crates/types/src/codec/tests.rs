@@ -82,6 +82,7 @@ fn column() -> impl Strategy<Value = (ColumnType, BoxedStrategy<Value>)> {
         text("utf8mb4_general_ci"),
         text("utf8mb4_bin"),
         text("latin1_swedish_ci"),
+        text("utf8mb4_0900_bin"),
     ];
     proptest::sample::select(columns)
 }
@@ -154,6 +155,46 @@ proptest! {
                 prop_assert_eq!(of_row, of_value, "{:?} as {:?}", value, part);
             }
         }
+    }
+
+    #[test]
+    fn columns_of_keys(columns in proptest::collection::vec((two(), any::<bool>(), any::<bool>()), 1..12)) {
+        let types: Vec<ColumnType> = columns.iter().map(|((ty, ..), ..)| ty.clone()).collect();
+        let values: Vec<Value> = columns.iter().map(|((_, value, _), ..)| value.clone()).collect();
+        let layout = std::sync::Arc::new(RowLayout::new(&types));
+        let parts: Vec<KeyPart> = columns
+            .iter()
+            .map(|((ty, value, _), descending, nullable)| KeyPart { descending: *descending, nullable: *nullable || value.is_null(), ..KeyPart::new(ty.clone()) })
+            .collect();
+        let mut key = Vec::new();
+        encode_key(&values, &parts, &mut key);
+        key.push(0xEE);
+        let mut row = RowOfKeys::new(&layout);
+        // Twice: nothing is left of the row before.
+        for wanted in [true, false] {
+            row.begin();
+            let mut rest = &key[..];
+            let mut expected = vec![Value::Null; values.len()];
+            for (col, part) in parts.iter().enumerate() {
+                if follows_from_key(part) && (wanted || col % 2 == 0) {
+                    rest = row.take(col, part, rest).unwrap();
+                    expected[col] = values[col].clone();
+                } else {
+                    rest = RowOfKeys::skip(part, rest);
+                }
+            }
+            prop_assert_eq!(rest, &[0xEE][..]);
+            let (mut found, mut direct) = (Vec::new(), Vec::new());
+            row.finish(&mut found);
+            layout.encode(&expected, &mut direct);
+            prop_assert_eq!(found, direct);
+        }
+        // Of a part that is cut short there is no value.
+        let last = parts.len() - 1;
+        let mut alone = Vec::new();
+        encode_key_part(&values[last], &parts[last], &mut alone);
+        row.begin();
+        prop_assert_eq!(row.take(last, &parts[last], &alone[..alone.len() - 1]), None);
     }
 
     #[test]

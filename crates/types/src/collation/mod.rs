@@ -185,6 +185,37 @@ impl Collation {
         }
     }
 
+    /// True if texts that are equal under the collation are equal to the byte, and the sort key has them.
+    pub fn key_has_text(&self) -> bool {
+        match self.rule {
+            Rule::Bytes => true,
+            // Under PAD SPACE trailing spaces are not in the key.
+            Rule::CodePoints => !self.pad_space,
+            Rule::SingleByte(_) | Rule::Codes(_) | Rule::Unicode(_) | Rule::Levels(_) => false,
+        }
+    }
+
+    /// Appends the text of the sort key that `key` begins with, if the key has it: how many bytes the sort key is. `flip`: what every byte of the key is
+    /// exclusive-ored with.
+    pub fn push_text_of_key(&self, key: &[u8], flip: u8, out: &mut Vec<u8>) -> Option<usize> {
+        if !self.key_has_text() {
+            return None;
+        }
+        let mut at = 0;
+        loop {
+            let byte = key.get(at)? ^ flip;
+            at += 1;
+            match byte {
+                0 => return Some(at),
+                1 => {
+                    out.push((key.get(at)? ^ flip).checked_sub(1)?);
+                    at += 1;
+                }
+                byte => out.push(byte),
+            }
+        }
+    }
+
     /// False if the beginnings of two texts may come in another order than the texts: an accent at the start counts less than a letter behind it.
     pub fn orders_prefixes(&self) -> bool {
         !matches!(self.rule, Rule::Levels(_))

@@ -9,14 +9,14 @@ use datafusion::common::{Column, Result};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::logical_plan::{EmptyRelation, Projection, Union};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder};
-use highkey_table::{KeyRange, Table};
+use highkey_table::Table;
 use highkey_types::{ColumnType, Value};
 
 use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::kept_rows::KeptTable;
 use crate::df::repr::{ColumnBuilder, data_type};
-use crate::df::scan::{Access, BaseTable};
+use crate::df::scan::{Access, BEHIND_INDEX, BaseTable};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, pruned, rows_in_ranges};
 use crate::prepared::KeptRows;
@@ -24,16 +24,13 @@ use crate::prepared::KeptRows;
 /// So many rows that were read before are made a batch; more are read where they wait.
 const FEW_KEPT: usize = 4096;
 
-/// Rows of a scan, their columns kept, that take as long as one behind a secondary index.
-const BEHIND_INDEX: f64 = 100.0;
-
 impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
         let table = &if table.is_partitioned() { self.pruned(table, columns, hints)? } else { table.clone() };
-        let access = self.access(table, columns, choice, hints)?;
-        let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
+        let (access, others) = self.access(table, columns, choice, hints)?;
+        let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, others, choice.clone());
         self.table(Arc::new(provider), alias)
     }
 
@@ -45,15 +42,15 @@ impl Lowerer {
         }
     }
 
-    /// The index ranges that hold every row which satisfies `hints`.
-    fn access(&self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Access> {
-        let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None, scattered: false };
-        let Some(filter) = Expr::and(self.known_hints(hints)) else { return Ok(whole) };
+    /// The index ranges that hold every row which satisfies `hints`, and those of secondary indexes that would be the better ones if no row had to be looked at.
+    fn access(&self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<(Access, Vec<Access>)> {
+        let Some(filter) = Expr::and(self.known_hints(hints)) else { return Ok((Access::whole(0), Vec::new())) };
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
         // One row is looked up however small the table is.
         let whole_cost = (total as f64).max(BEHIND_INDEX + 1.0);
         let mut best: Option<(f64, Access)> = None;
+        let mut others = Vec::new();
         let mut unheard = self.shared.unheard();
         for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
@@ -61,10 +58,16 @@ impl Lowerer {
             let cost = if index == 0 { rows } else { rows * BEHIND_INDEX };
             if cost < best.as_ref().map_or(whole_cost, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
                 let ranges = key_ranges(&found, def, &mut *self.shared.surroundings()).map_err(user)?;
-                best = Some((cost, Access { index, ranges, rows: Some(rows as u64), scattered: false }));
+                let passed = best.replace((cost, Access { index, ranges, rows: Some(rows as u64), scattered: false }));
+                others.extend(passed.map(|(_, access)| access));
+            } else if index != 0
+                && let Ok(ranges) = key_ranges(&found, def, &mut *unheard)
+            {
+                others.push(Access { index, ranges, rows: Some(rows as u64), scattered: false });
             }
         }
-        Ok(best.map_or(whole, |(_, access)| access))
+        others.retain(|access| access.index != 0);
+        Ok((best.map_or_else(|| Access::whole(0), |(_, access)| access), others))
     }
 
     /// Those of `hints` that can be told before the query runs.

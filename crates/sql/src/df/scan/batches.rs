@@ -175,7 +175,7 @@ impl Batches {
             Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
             Piece::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
         };
-        self.scan = Some(scan.map_err(user)?);
+        self.scan = Some(scan.map_err(user)?.of_columns(&self.source.columns));
         Ok(true)
     }
 
@@ -328,7 +328,7 @@ impl Batches {
 
     /// The whole table: its pieces end where those of every such scan do, some within a leaf.
     fn reads_all(&self) -> bool {
-        self.source.access.rows.is_none()
+        self.source.reads_table()
     }
 
     fn cache(&self) -> &super::columns::ColumnCache {

@@ -54,7 +54,7 @@ use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
 use crate::measure::Measure;
-use crate::plan::IndexChoice;
+use crate::plan::{IndexChoice, smaller_index};
 use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
@@ -74,6 +74,26 @@ pub(super) struct Access {
     pub scattered: bool,
 }
 
+/// Rows of a scan, their columns kept, that take as long as one behind a secondary index, and as one that is made of its entry.
+pub(super) const BEHIND_INDEX: f64 = 100.0;
+const OF_ENTRY: f64 = 8.0;
+
+impl Access {
+    /// All rows, or all entries of a secondary index.
+    pub fn whole(index: usize) -> Access {
+        Access { index, ranges: vec![KeyRange::all()], rows: None, scattered: false }
+    }
+
+    /// What it costs, in rows of a scan, of a table of so many rows. `covering`: the entries of the index are enough.
+    pub fn cost(&self, table_rows: f64, covering: bool) -> f64 {
+        let rows = self.rows.map_or(table_rows, |rows| rows as f64);
+        match self.index {
+            0 => rows,
+            _ => rows * if covering { OF_ENTRY } else { BEHIND_INDEX },
+        }
+    }
+}
+
 /// A table under the query's snapshot.
 #[derive(Clone)]
 pub(super) struct BaseTable {
@@ -84,11 +104,14 @@ pub(super) struct BaseTable {
     columns: Vec<usize>,
     schema: SchemaRef,
     access: Access,
+    /// Ranges of other indexes that hold the rows, too: better ones if all columns that are asked for are in the entries.
+    others: Arc<[Access]>,
     /// What index hints leave.
     choice: IndexChoice,
 }
 
 impl BaseTable {
+    #[allow(clippy::too_many_arguments)]
     pub fn new(
         owner: Arc<Owner>,
         table: Arc<Table>,
@@ -96,14 +119,48 @@ impl BaseTable {
         columns: Vec<usize>,
         schema: SchemaRef,
         access: Access,
+        others: Vec<Access>,
         choice: IndexChoice,
     ) -> BaseTable {
-        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, choice }
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice }
+    }
+
+    /// The entries of the index that is read are enough.
+    fn is_covering(&self) -> bool {
+        self.table.covers(self.access.index, &self.columns)
+    }
+
+    /// A better access for these columns, all of which are in the entries of an index.
+    fn covering_access(&self, shared: &Shared) -> Option<Access> {
+        let rows = self.table_rows() as f64;
+        let cost = |access: &Access| access.cost(rows, self.table.covers(access.index, &self.columns));
+        let other = self.others.iter().filter(|access| self.table.covers(access.index, &self.columns)).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        if let Some(other) = other.filter(|other| cost(other) < cost(&self.access)) {
+            return Some(other.clone());
+        }
+        // All rows come in the order of the table, where that shows. What stays in memory is faster by its kept columns, from the second time on.
+        let cache = shared.engine.columns();
+        let keeps = || {
+            let values = rows * self.columns.len().max(1) as f64;
+            let stays = self.table.index_pages(0).is_ok_and(|pages| pages <= self.table.pool_pages() / 2);
+            stays && cache.has_room_for(values) && !self.columns.contains(&ROW_KEY) && cache.table(&self.table).is_some()
+        };
+        if self.access.rows.is_some() || !shared.may_change_order() || keeps() {
+            return None;
+        }
+        let index = smaller_index(&self.table, &self.columns, &self.choice)?;
+        shared.watch_order();
+        Some(Access::whole(index))
     }
 
     fn row_estimate(&self) -> usize {
         let total = self.table_rows();
         self.access.rows.map_or(total, |rows| total.max(1).min(rows as usize))
+    }
+
+    /// All rows are read, in the order of the table.
+    fn reads_table(&self) -> bool {
+        self.access.rows.is_none() && self.access.index == 0
     }
 
     /// About how many rows the table has.
@@ -137,6 +194,9 @@ impl TableProvider for BaseTable {
         if let Some(projection) = projection {
             source.columns = projection.iter().map(|&i| self.columns[i]).collect();
             source.schema = Arc::new(self.schema.project(projection)?);
+        }
+        if let Some(access) = source.covering_access(&self.owner.shared()?) {
+            source.access = access;
         }
         let workers = state.config().target_partitions();
         let pieces = source.pieces()?;
@@ -212,7 +272,7 @@ impl Source {
     fn keeps(&self) -> Option<Arc<TableColumns>> {
         let cache = self.shared.engine.columns();
         let values = self.table_rows() as f64 * self.columns.len() as f64;
-        let all = self.access.rows.is_none() && !self.columns.contains(&ROW_KEY);
+        let all = self.reads_table() && !self.columns.contains(&ROW_KEY);
         if all && cache.has_room_for(values) { cache.table(&self.table) } else { None }
     }
 
@@ -363,14 +423,15 @@ impl ScanExec {
         positions[execution].clone()
     }
 
-    /// As EXPLAIN names it: `Table scan on t`, `Index range scan on t using k`, `PQblock scan on t`.
+    /// As EXPLAIN names it: `Table scan on t`, `Index scan on t using k`, `Index range scan on t using k`, `PQblock scan on t`.
     pub fn describe(&self) -> String {
         let source = &self.source;
-        let whole = source.access.rows.is_none();
+        let whole = source.reads_table();
         // GreatSQL's words for a table that several threads divide.
-        let how = match (self.properties.output_partitioning().partition_count(), whole) {
-            (1, true) => "Table scan",
-            (1, false) => "Index range scan",
+        let how = match (self.properties.output_partitioning().partition_count(), source.access.rows) {
+            (1, None) if whole => "Table scan",
+            (1, None) => "Index scan",
+            (1, Some(_)) => "Index range scan",
             _ => "PQblock scan",
         };
         let name = |index: usize| &source.table.indexes()[index].name;
@@ -392,6 +453,11 @@ impl ScanExec {
         self.source.table_rows()
     }
 
+    /// Where its rows come in another order than those of a scan in order, which is that of the table.
+    pub fn changes_order(&self) -> bool {
+        self.source.access.rows.is_none() && !self.source.reads_table()
+    }
+
     /// As EXPLAIN's other formats are told of it.
     pub fn shown(&self) -> ShownScan {
         let source = &self.source;
@@ -399,6 +465,8 @@ impl ScanExec {
             table: source.table.id(),
             alias: source.alias.clone(),
             index: source.access.rows.map(|_| source.access.index),
+            entries: (source.access.rows.is_none() && source.access.index != 0).then_some(source.access.index),
+            covering: source.is_covering(),
             rows: source.row_estimate() as u64,
             divided: self.properties.output_partitioning().partition_count() > 1,
             lookups: self.by_keys.iter().flat_map(ByKeys::indexes).collect(),
@@ -444,13 +512,14 @@ impl ScanExec {
     /// Counts how it comes to its rows. `first`: it is the first of its query.
     fn count(&self, first: bool, work: &mut Work) {
         let Access { ranges, rows, .. } = &self.source.access;
-        if rows.is_none() {
+        if self.source.reads_table() {
             work.read_table(0, self.limit.is_none());
         } else {
             ranges.iter().for_each(|range| work.begin_range(range, false));
         }
         let reach = match &ranges[..] {
-            _ if rows.is_none() => Reach::Table,
+            _ if self.source.reads_table() => Reach::Table,
+            _ if rows.is_none() => Reach::Index,
             [KeyRange { lower: Bound::Included(lower), upper: Bound::Included(upper) }] if lower == upper => Reach::Value,
             _ => Reach::Ranges,
         };

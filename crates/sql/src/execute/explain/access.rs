@@ -5,6 +5,7 @@ use std::sync::Arc;
 use highkey_table::{IndexDef, KeyRange, Table};
 use highkey_types::{MySqlError, Str};
 
+use crate::df::ShownScan;
 use crate::fast::{JoinStep, rows_of};
 use crate::full_text::{Search, search_of_condition};
 use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, Row};
@@ -30,11 +31,11 @@ pub(super) enum Chosen<'a> {
     /// Nobody yet: the one that answers most.
     Best,
     /// The fast path for one table: an index, the ranges of it that are read, whether backward, and whether for its order.
-    Single { index: usize, access: Option<&'a IndexAccess>, backward: bool, ordered: bool },
+    Single { index: usize, access: Option<&'a IndexAccess>, backward: bool, ordered: bool, covering: bool },
     /// The fast path's loops.
     Step(&'a JoinStep<'a>),
-    /// DataFusion's scan: an index or the whole table, the rows that are read, and the indexes for the keys of a join.
-    Scan { index: Option<usize>, rows: u64, lookups: &'a [usize] },
+    /// DataFusion's scan.
+    Scan(&'a ShownScan),
 }
 
 /// How a table is read.
@@ -56,6 +57,8 @@ pub(super) struct Access {
     pub is_empty: bool,
     /// The index is read from its end.
     pub backward: bool,
+    /// The entries of the index are enough: no row is looked at.
+    pub covering: bool,
 }
 
 /// The index that is read.
@@ -76,7 +79,7 @@ impl Access {
     pub fn all(rows: Option<u64>, conditions: &[&Expr]) -> Access {
         let share: f64 = conditions.iter().map(|condition| guess(condition)).product();
         let filtered = share.max(1.0 / rows.unwrap_or(1) as f64);
-        Access { kind: "ALL", partitions: Vec::new(), possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false }
+        Access { kind: "ALL", partitions: Vec::new(), possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false, backward: false, covering: false }
     }
 }
 
@@ -91,7 +94,7 @@ impl Session {
         let with_others = Row { table: def, columns, known: &joined };
         let alone = Row { table: def, columns, known: &Expr::is_known };
         let all = || 0..def.indexes.len();
-        let lookups: &[usize] = if let Chosen::Scan { lookups, .. } = &chosen { lookups } else { &[] };
+        let lookups: &[usize] = if let Chosen::Scan(scan) = &chosen { &scan.lookups } else { &[] };
         let plain: Vec<&Expr> = conditions.iter().copied().filter(|condition| search_of_condition(condition).is_none()).collect();
         let mut possible: Vec<String> = all()
             .filter(|i| choice.finds(*i) && (lookups.contains(i) || with_others.access(&plain, *i).is_some()))
@@ -106,7 +109,7 @@ impl Session {
             }),
             Chosen::Single { access, .. } => access.cloned(),
             Chosen::Step(step) => step.key.and_then(|(index, _)| def.indexes.iter().position(|i| i.name == index.name)).and_then(|i| with_others.access(decided, i)),
-            Chosen::Scan { index, .. } => index.and_then(|i| alone.access(decided, i)),
+            Chosen::Scan(scan) => scan.index.and_then(|i| alone.access(decided, i)),
         };
         let mut rows = total;
         let left = self.pruned(table, columns, Expr::and(decided.iter().map(|condition| (*condition).clone())).as_ref())?;
@@ -139,6 +142,7 @@ impl Session {
             Some(_) => ("range", None),
             None => match &chosen {
                 Chosen::Single { index, backward, ordered, .. } if *index != 0 || *backward || *ordered && !def.indexes[0].parts.is_empty() => ("index", Some(*index)),
+                Chosen::Scan(ShownScan { entries: Some(index), .. }) => ("index", Some(*index)),
                 _ => ("ALL", None),
             },
         };
@@ -149,6 +153,12 @@ impl Session {
         };
         let mut has_residual = !residual.is_empty();
         let backward = matches!(&chosen, Chosen::Single { backward: true, .. });
+        let covering = match &chosen {
+            Chosen::Single { covering, .. } => *covering,
+            Chosen::Step(step) => step.covering,
+            Chosen::Scan(scan) => scan.covering,
+            Chosen::Best => false,
+        };
         match chosen {
             Chosen::Step(step) => {
                 kind = step.kind;
@@ -156,14 +166,14 @@ impl Session {
                 has_residual = step.residual;
                 key = step.key.map(|(index, parts)| AccessKey { refs: step.refs.clone(), ..key_of(scanned, index, parts, kind, None) });
             }
-            Chosen::Scan { index: Some(index), rows: estimate, .. } => {
-                rows = if kind == "const" { 1 } else { estimate };
+            Chosen::Scan(ShownScan { index: Some(index), rows: estimate, .. }) => {
+                rows = if kind == "const" { 1 } else { *estimate };
                 if found.is_none() {
                     kind = "range";
-                    key = Some(key_of(scanned, &def.indexes[index], 1, kind, None));
+                    key = Some(key_of(scanned, &def.indexes[*index], 1, kind, None));
                 }
             }
-            Chosen::Scan { index: None, rows: estimate, .. } => rows = estimate,
+            Chosen::Scan(ShownScan { index: None, rows: estimate, .. }) => rows = *estimate,
             Chosen::Best | Chosen::Single { .. } => {}
         }
         // The rows that a search finds are looked up by their primary keys; what finds them is its index.
@@ -174,7 +184,7 @@ impl Session {
         let rows = rows.max(1);
         // At least one row is expected.
         let filtered = share.max(1.0 / rows as f64).min(1.0);
-        Ok(Access { kind, partitions: partitions.unwrap_or_default(), possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward })
+        Ok(Access { kind, partitions: partitions.unwrap_or_default(), possible, key, rows: Some(rows), filtered, residual: has_residual, is_empty, backward, covering })
     }
 }
 

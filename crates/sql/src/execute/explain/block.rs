@@ -435,8 +435,10 @@ impl<'a> Explainer<'a> {
                 RelKind::Scan { table, indexes, columns, .. } => {
                     let chosen = match (&reading, step, scan) {
                         (_, Some(step), _) => Chosen::Step(step),
-                        (_, _, Some(scan)) => Chosen::Scan { index: scan.index, rows: scan.rows, lookups: &scan.lookups },
-                        (Some(Reading::Table { index, access, backward }), ..) => Chosen::Single { index: *index, access: *access, backward: *backward, ordered: self.in_order },
+                        (_, _, Some(scan)) => Chosen::Scan(scan),
+                        (Some(Reading::Table { index, access, backward, covering }), ..) => {
+                            Chosen::Single { index: *index, access: *access, backward: *backward, ordered: self.in_order, covering: *covering }
+                        }
                         _ => Chosen::Best,
                     };
                     let columns = own_row(leaf, columns, sources.fields.len());

@@ -290,6 +290,9 @@ fn table(block: &Block, shown: &ShownTable, produced: &mut f64, total: &mut f64)
             members.push(("rows_produced_per_join", Json::number(produced.round() as u64)));
         }
         members.push(("filtered", Json::text(format!("{:.2}", access.filtered * 100.0))));
+        if access.covering {
+            members.push(("using_index", Json::truth(true)));
+        }
         if let Some(function) = shown.function {
             members.push(("table_function", Json::text(function)));
             members.push(("using_temporary_table", Json::truth(true)));

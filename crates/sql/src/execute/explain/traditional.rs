@@ -99,6 +99,7 @@ fn table(block: &Block, at: usize, shown: &ShownTable) -> Vec<Value> {
         shown.function.map(|function| format!("Table function: {function}; Using temporary")),
         access.residual.then(|| "Using where".to_owned()),
         access.backward.then(|| "Backward index scan".to_owned()),
+        access.covering.then(|| "Using index".to_owned()),
         temporary.then(|| "Using temporary".to_owned()),
         filesort.then(|| "Using filesort".to_owned()),
         shown.buffer.map(|how| format!("Using join buffer ({how})")),

@@ -5,6 +5,7 @@ mod backup;
 mod binlog;
 mod checks;
 mod columns;
+mod covering;
 mod ddl;
 mod depth;
 mod event_runs;

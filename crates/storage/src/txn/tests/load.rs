@@ -45,6 +45,32 @@ fn sound(engine: &Engine, index: IndexId, rows: &Model) -> crate::CheckReport {
 }
 
 #[test]
+fn a_long_scan_tells_the_disk_which_pages_come() {
+    let disk = disk(3);
+    let engine = open(&disk);
+    let index = new_index(&engine);
+    let rows = numbered(20_000, 400);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    fill(&mut txn, index, &rows).unwrap();
+    commit(txn);
+    engine.shutdown().unwrap();
+    drop(engine);
+    let engine = open_with(&disk, Options { buffer_pool_bytes: 32 << 20, ..options() }).unwrap();
+    let announced = || engine.stats().counter("pages_read_ahead");
+    // Few leaves: perhaps nobody wants more.
+    let few = Bounds::new(std::ops::Bound::Unbounded, std::ops::Bound::Excluded(100_u64.to_be_bytes().to_vec()));
+    assert_eq!(drain(engine.begin(Isolation::ReadCommitted).scan(index, few, Direction::Forward)).len(), 100);
+    assert_eq!(announced(), 0);
+    assert_eq!(found(&engine, index), rows);
+    let leaves = engine.levels(index, &|| false).unwrap().unwrap()[0].pages;
+    assert!(leaves > 300 && announced() > leaves / 2 && announced() <= leaves, "{} of {leaves}", announced());
+    // They are in memory now.
+    let before = announced();
+    assert_eq!(found(&engine, index), rows);
+    assert_eq!(announced(), before);
+}
+
+#[test]
 fn what_is_loaded_is_found() {
     let rng = SeededRng::new(5);
     let below = move |n: u64| rng.below(n);

@@ -9,6 +9,8 @@
 //! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
 //!   `measure` has what EXPLAIN ANALYZE tells of operators, `full_text` what MATCH … AGAINST finds, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, functions and triggers, `event` what is done at set times, `sys` has the views and routines of that schema, `privileges` says what an account may do.
 #![forbid(unsafe_code)]
+// The futures of statements within statements are deep.
+#![recursion_limit = "256"]
 
 mod bind;
 mod df;

@@ -128,7 +128,8 @@ impl ExecutionPlan for KeptRowsExec {
             schema: schema.clone(),
             batch_rows: context.session_config().batch_size(),
         };
-        let batches = futures::stream::try_unfold(reader, |mut reader| async move { Ok::<_, DataFusionError>(reader.next()?.map(|batch| (batch, reader))) });
+        let next = |mut reader: Reader| async move { Ok::<_, DataFusionError>(reader.next()?.map(|batch| (batch, reader))) };
+        let batches = Box::pin(futures::stream::try_unfold(reader, next));
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, batches))))
     }
 }

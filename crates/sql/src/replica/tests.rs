@@ -467,6 +467,8 @@ async fn statements_run_as_they_ran_on_the_source() {
         insert_id: Some(43),
         last_insert_id: None,
         no_foreign_key_checks: false,
+        utf8mb4_collation: Some(255),
+        explicit_defaults_for_timestamp: Some(true),
     };
     applier.statement(&cx, b"INSERT INTO \"t\" (at, name) VALUES (NOW(6), 'h\xE4' || 'x'), ('2023-11-15 03:13:20.5', 'y')", None).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();

@@ -195,7 +195,8 @@ impl TableProvider for BaseTable {
             source.columns = projection.iter().map(|&i| self.columns[i]).collect();
             source.schema = Arc::new(self.schema.project(projection)?);
         }
-        if let Some(access) = source.covering_access(&self.owner.shared()?) {
+        let shared = self.owner.shared()?;
+        if let Some(access) = source.covering_access(&shared) {
             source.access = access;
         }
         let workers = state.config().target_partitions();

@@ -65,8 +65,16 @@ impl Binder<'_> {
     pub fn exists_plan(&mut self, query: &ast::Query) -> Result<Rel> {
         let plain = query.with.is_none() && query.order_by.is_empty();
         self.star_unread = plain && matches!(&query.body, QueryBody::Select(select) if select.group_by.is_empty() && select.having.is_none());
-        let plan = self.subquery_plan(query);
+        let plan = self.rows_plan(query);
         self.star_unread = false;
+        plan
+    }
+
+    /// A query that is asked which rows it has.
+    pub fn rows_plan(&mut self, query: &ast::Query) -> Result<Rel> {
+        self.groups_unread = query.with.is_none() && query.limit.is_none() && matches!(query.body, QueryBody::Select(_));
+        let plan = self.subquery_plan(query);
+        self.groups_unread = false;
         plan
     }
 

@@ -343,8 +343,7 @@ fn is_merged(query: &ast::Query, rel: &Rel) -> bool {
     if !plain || query.limit.is_some() {
         return false;
     }
-    let mut assigns = false;
-    rel.for_each_expr(&mut |e, _| assigns |= matches!(e.kind, ExprKind::AssignUserVar { .. }));
+    let assigns = rel.assigns_variables();
     let RelKind::Project { input, exprs } = &select_list(rel).kind else { return !assigns };
     let is_aggregate = |rel: &Rel| matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
     let grouped = is_aggregate(input) || matches!(&input.kind, RelKind::Filter { input, .. } if is_aggregate(input));

@@ -154,7 +154,7 @@ fn as_outer(mut expr: Expr) -> Result<Expr> {
 /// It reads no table or has aggregates without GROUP BY, and chooses nothing.
 pub(super) fn gives_one_row(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Project { input, .. } | RelKind::Sort { input, .. } => gives_one_row(input),
+        RelKind::Project { input, .. } | RelKind::Sort { input, .. } | RelKind::MaterializedCte { plan: input, .. } => gives_one_row(input),
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() == 1,
         _ => false,

@@ -85,6 +85,8 @@ pub(super) struct Scope {
     pub windows: Vec<WindowExpr>,
     /// Named windows.
     pub named_windows: Vec<(String, crate::parse::ast::WindowSpec)>,
+    /// Those of them that something uses.
+    pub used_windows: Vec<String>,
     /// Inside an aggregate's or window function's arguments.
     pub in_aggregate: bool,
     /// GROUP BY expressions, for GROUPING().

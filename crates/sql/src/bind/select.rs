@@ -173,6 +173,9 @@ impl Binder<'_> {
             }
         }
 
+        if !select.windows.is_empty() {
+            self.check_unused_windows()?;
+        }
         let groups = std::mem::take(&mut self.scope().groups);
         let mut aggregates = std::mem::take(&mut self.scope().aggregates);
         let mut windows = std::mem::take(&mut self.scope().windows);

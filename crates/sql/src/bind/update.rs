@@ -88,11 +88,20 @@ impl Binder<'_> {
         let filter = Expr::and(target.filter.iter().cloned().chain(filter));
         self.scope().clause = Some(Clause::Order);
         let mut order_by = self.sort_keys(order_by)?;
+        self.check_keys_of_rows()?;
         for key in &mut order_by {
             key.expr = target.over_table(key.expr.clone())?;
         }
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         Ok(Restriction { filter, order_by, limit })
+    }
+
+    /// ORDER BY of a statement that changes rows knows neither groups nor windows.
+    fn check_keys_of_rows(&mut self) -> Result<()> {
+        if let Some(window) = self.scope().windows.first() {
+            return Err(highkey_types::errors::window_invalid_window_func_use(crate::plan::window_name(window.func)));
+        }
+        if self.scope().aggregates.is_empty() { Ok(()) } else { Err(errors::invalid_group_use()) }
     }
 
     /// The rows of FROM that a statement is about, in their order where it is about one table.
@@ -101,6 +110,7 @@ impl Binder<'_> {
         let filter = filter.map(|f| self.where_condition(f)).transpose()?;
         self.scope().clause = Some(Clause::Order);
         let keys = self.sort_keys(order_by)?;
+        self.check_keys_of_rows()?;
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         let rows = match filter {
             Some(filter) => from.filter_early(filter),

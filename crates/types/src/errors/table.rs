@@ -662,6 +662,7 @@ errors! {
     window_range_frame_order_type(window) 3587 "HY000" "Window '{window}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
     window_range_frame_temporal_type(window) 3588 "HY000" "Window '{window}' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
     window_range_frame_numeric_type(window) 3589 "HY000" "Window '{window}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    window_range_bound_not_constant(window) 3590 "HY000" "Window '{window}' has a non-constant frame bound.";
     window_duplicate_name(window) 3591 "HY000" "Window '{window}' is defined twice.";
     window_illegal_order_by(window) 3592 "HY000" "Window '{window}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
     window_invalid_window_func_use(function) 3593 "HY000" "You cannot use the window function '{function}' in this context.'";

@@ -267,7 +267,11 @@ impl Binder<'_> {
         if delete.targets.is_empty() {
             chosen = (0..bases.len()).collect();
         }
-        for target in &delete.targets {
+        for (i, target) in delete.targets.iter().enumerate() {
+            let is_same = |other: &ObjectName| same_table(&other.name, &target.name) && other.schema.as_deref().zip(target.schema.as_deref()).is_none_or(|(a, b)| same_name(a, b));
+            if delete.targets[..i].iter().any(is_same) {
+                return Err(errors::duplicate_alias(&target.name));
+            }
             let mut named = bases.iter().enumerate().filter(|(_, b)| b.is_named(target)).map(|(i, _)| i);
             let Some(base) = named.next() else {
                 if from.fields.iter().any(|f| same_table(&f.table, &target.name)) {

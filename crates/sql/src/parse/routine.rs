@@ -276,7 +276,11 @@ impl Parser<'_> {
             None => return self.fail(),
         };
         self.expect_kw("ON")?;
-        let table = self.object_name()?;
+        let mut table = self.object_name()?;
+        if table.schema.is_none() {
+            // It is of the trigger's schema.
+            table.schema.clone_from(&name.schema);
+        }
         self.expect_kw("FOR")?;
         self.expect_kw("EACH")?;
         self.expect_kw("ROW")?;

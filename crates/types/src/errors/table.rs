@@ -364,6 +364,7 @@ errors! {
     view_recursive(schema, view) 1462 "HY000" "`{schema:.192}`.`{view:.192}` contains view recursion";
     non_grouping_field_used(column, clause) 1463 "42000" "Non-grouping field '{column:.192}' is used in {clause:.64} clause";
     table_cant_handle_spkeys() 1464 "HY000" "The used table type doesn't support SPATIAL indexes";
+    no_triggers_on_system_schema() 1465 "HY000" "Triggers can not be created on system tables";
     removed_spaces(name) 1466 "HY000" "Leading spaces are removed from name '{name}'";
     autoinc_read_failed() 1467 "HY000" "Failed to read auto-increment value from storage engine";
     username() 1468 "HY000" "user name";

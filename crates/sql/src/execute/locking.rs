@@ -513,7 +513,7 @@ fn each_own_locking_scan(rel: &mut Rel, filter: Option<&Expr>, f: &mut dyn FnMut
         return f(rel, filter);
     }
     if let RelKind::Filter { input, predicate } = &mut rel.kind {
-        return each_own_locking_scan(input, Some(predicate), f);
+        return each_own_locking_scan(input, Some(&*predicate), f);
     }
     for input in rel.inputs_mut() {
         each_own_locking_scan(input, None, f);

@@ -305,13 +305,13 @@ pub(crate) async fn blocking_ddl<T>(work: impl Future<Output = T>) -> T {
 
 /// A value of a definition as its column holds it. Any loss but the rounding of a number is an error.
 pub(super) fn store_exactly(state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
-    store_exactly_under(state.config.sql_mode, state, value, column)
+    stored_under(state.config.sql_mode, true, state, value, column)
 }
 
-fn store_exactly_under(mode: SqlMode, state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
+fn stored_under(mode: SqlMode, strict: bool, state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
     let mut warnings = Vec::new();
     let mut cx = highkey_types::StoreContext {
-        strict: true,
+        strict,
         ignore: false,
         mode,
         time_zone: &state.config.time_zone,
@@ -335,7 +335,8 @@ impl DefinitionChecks for SessionState {
             // What is only warned of as a row's value is so here.
             Err(_) if !self.config.strict && matches!(column.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_)) => {
                 let mode = SqlMode { no_zero_date: false, no_zero_in_date: false, ..self.config.sql_mode };
-                let stored = store_exactly_under(mode, self, value, column).map_err(|_| invalid())?;
+                stored_under(mode, true, self, value.clone(), column).map_err(|_| invalid())?;
+                let stored = stored_under(self.config.sql_mode, false, self, value, column).map_err(|_| invalid())?;
                 self.push_ignored(errors::warn_data_out_of_range(&column.name, 1));
                 Ok(stored)
             }

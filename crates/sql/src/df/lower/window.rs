@@ -144,7 +144,7 @@ impl Lowerer {
             WindowFunc::Ntile => (of(ntile_udwf()), vec![lit(self.count_from(1, &window.args[0], window.func)?)], None),
             WindowFunc::Lag | WindowFunc::Lead => {
                 let udwf = if window.func == WindowFunc::Lag { lag_udwf() } else { lead_udwf() };
-                let offset = window.args.get(1).map(|e| self.count_from(0, e, window.func)).transpose()?.unwrap_or(1);
+                let offset = window.args.get(1).map(|e| self.count_from(i64::MIN + 1, e, window.func)).transpose()?.unwrap_or(1);
                 let default = window.args.get(2).filter(|d| !matches!(d.as_literal(), Some(Value::Null)));
                 let default = default.map(|d| self.value_as(d, &window.ty.ty, scope)).transpose()?;
                 (of(udwf), vec![value(0)?, lit(offset)], default)
@@ -192,9 +192,10 @@ impl Lowerer {
         Ok(matches!(self.count(count)?, Count::Null))
     }
 
-    /// A whole number from `least` on, or error 1210.
+    /// A whole number from `least` on, or error 1210. LAG and LEAD may look beyond all rows, and the other way.
     fn count_from(&self, least: i64, expr: &Expr, func: WindowFunc) -> Result<i64> {
         match self.count(expr)? {
+            Count::Of(n) if n > i128::from(i64::MAX) && matches!(func, WindowFunc::Lag | WindowFunc::Lead) => Ok(i64::MAX),
             Count::Of(n) if (i128::from(least)..=i128::from(i64::MAX)).contains(&n) => Ok(n as i64),
             _ => Err(user(errors::wrong_arguments(window_name(func)))),
         }

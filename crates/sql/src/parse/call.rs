@@ -1,6 +1,7 @@
 //! Functions whose arguments are not a plain list: CAST, EXTRACT, TRIM …, aggregates and window functions.
 
 use super::ast::*;
+use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
 
 impl Parser<'_> {
@@ -172,6 +173,20 @@ impl Parser<'_> {
         Ok(Some(otherwise))
     }
 
+    /// SEPARATOR's text, which may be written in digits.
+    fn separator(&mut self) -> Result<String> {
+        let text = match self.peek() {
+            Tok::Str { value, national: false } => value.to_string(),
+            Tok::Hex(bytes) | Tok::Bit(bytes) => match String::from_utf8(bytes.clone()) {
+                Ok(text) => text,
+                Err(_) => return self.fail(),
+            },
+            _ => return self.fail(),
+        };
+        self.advance();
+        Ok(text)
+    }
+
     /// What a function that needs OVER has between its parentheses.
     fn window_arguments(&mut self, word: &str) -> Result<Vec<Expr>> {
         let mut args = Vec::new();
@@ -244,7 +259,7 @@ impl Parser<'_> {
                 call.order_by = self.order_items()?;
             }
             if self.kw("SEPARATOR") {
-                call.separator = Some(self.string()?);
+                call.separator = Some(self.separator()?);
             }
         }
         self.expect_sym(")")?;

@@ -264,8 +264,8 @@ impl Binder<'_> {
         for (field, item) in fields.iter_mut().zip(&items) {
             field.ty = item.ty.clone();
         }
-        let keys = keys.into_iter().zip(selected).collect();
-        let numbers_rows = !is_grouped && items.iter().any(assigns_variable) && is_of_one_source(&rel);
+        let keys: Vec<(SortKey, Option<usize>)> = keys.into_iter().zip(selected).collect();
+        let numbers_rows = !is_grouped && !keys.is_empty() && items.iter().any(assigns_variable) && is_of_one_source(&rel);
         if !distinct && !select.calc_found_rows && (numbers_rows || items.iter().any(Expr::calls_session)) {
             return self.finish_row_by_row(rel, items, fields, keys, around.limit);
         }

@@ -566,6 +566,8 @@ fn depends_on_values(e: &Expr) -> bool {
         ExprKind::Match { .. } => true,
         // A number that is rounded has as many digits as it is rounded to.
         ExprKind::Call { func: FuncId::Round | FuncId::Truncate, args } => args.get(1).is_some_and(has_param),
+        // What is made of a text has the digits of seconds that the text has, or its format.
+        ExprKind::Call { func, args } if func.has_seconds_of_text() => args.iter().any(has_param),
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
         ExprKind::Subquery(subquery) => {

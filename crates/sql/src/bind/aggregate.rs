@@ -234,14 +234,14 @@ impl Binder<'_> {
 
     fn window_function(&mut self, call: &AggregateCall, over: &Over) -> Result<Expr> {
         self.scope().check_window(&call.name)?;
-        if call.distinct {
+        if call.distinct && !matches!(call.name.as_str(), "MIN" | "MAX") {
             return Err(highkey_types::errors::not_supported_yet("<window function>(DISTINCT ..)"));
         }
         let spec = match over {
             Over::Spec(spec) => self.resolve_window(spec, 0)?,
             Over::Named(name) => {
-                let named = WindowSpec { base: Some(name.clone()), ..WindowSpec::default() };
-                self.resolve_window(&named, 0)?
+                let named = self.named_window(name)?;
+                self.resolve_window(&named, 1)?
             }
         };
         let clause = self.scope().clause;
@@ -255,17 +255,43 @@ impl Binder<'_> {
         Ok(Expr { kind: ExprKind::WindowRef(windows.len() - 1), ty })
     }
 
+    /// What WINDOW says of a name.
+    fn named_window(&mut self, name: &str) -> Result<WindowSpec> {
+        let scope = self.scope();
+        let named = scope.named_windows.iter().find(|(known, _)| super::scope::same_name(known, name)).map(|(_, spec)| spec.clone());
+        let named = named.ok_or_else(|| highkey_types::errors::window_no_such_window(name))?;
+        scope.used_windows.push(name.to_owned());
+        Ok(named)
+    }
+
+    /// The windows of WINDOW that no function uses have to be right, too.
+    pub fn check_unused_windows(&mut self) -> Result<()> {
+        for (name, spec) in self.scope().named_windows.clone() {
+            let is_used = self.scope().used_windows.iter().any(|used| super::scope::same_name(used, &name));
+            // Circles are among those that are used only by each other.
+            let spec = self.resolve_window(&spec, 1)?;
+            if is_used {
+                continue;
+            }
+            let clause = self.scope().clause.replace(Clause::Partition);
+            let bound = self.window_keys(&spec);
+            self.scope().clause = clause;
+            bound?;
+        }
+        Ok(())
+    }
+
     /// A window with what it inherits.
     fn resolve_window(&mut self, spec: &WindowSpec, depth: usize) -> Result<WindowSpec> {
         let Some(base) = &spec.base else { return Ok(spec.clone()) };
-        let named = self.scope().named_windows.iter().find(|(name, _)| super::scope::same_name(name, base)).map(|(_, s)| s.clone());
-        let Some(named) = named else {
-            return Err(MySqlError::with_message(3579, format!("Window name '{base}' is not defined.")));
-        };
+        let named = self.named_window(base)?;
         if depth > 32 {
             return Err(MySqlError::with_message(3580, "There is a circularity in the window dependency graph."));
         }
         let mut resolved = self.resolve_window(&named, depth + 1)?;
+        if resolved.frame.is_some() {
+            return Err(highkey_types::errors::window_no_inherit_frame(base));
+        }
         if !spec.partition_by.is_empty() {
             return Err(MySqlError::with_message(3581, "A window which depends on another cannot define partitioning."));
         }
@@ -298,18 +324,12 @@ impl Binder<'_> {
                 if is_no_count(&args[0]) {
                     return Err(errors::wrong_arguments("ntile"));
                 }
-                args[0] = coerce(args[0].clone(), &ExprType::ubigint(args[0].ty.nullable));
                 ExprType::ubigint(true)
             }
             WindowFunc::Lag | WindowFunc::Lead => {
                 self.arguments(call, &args, 1, 3)?;
                 if args.len() == 1 {
                     args.push(Expr::int(1));
-                }
-                if let Some(Value::Int(n)) = args[1].as_literal()
-                    && *n < 0
-                {
-                    return Err(errors::wrong_arguments(&call.name.to_ascii_lowercase()));
                 }
                 if args.len() == 2 {
                     args.push(Expr { ty: args[0].ty.clone().with_nullable(true), ..Expr::null() });
@@ -339,8 +359,17 @@ impl Binder<'_> {
                 self.aggregate_type(func, &mut args, true)?
             }
         };
-        let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
-        let mut order_by = self.sort_keys(&spec.order_by)?;
+        let (partition_by, order_by, frame) = self.window_keys(spec)?;
+        // Ranking functions ignore the frame.
+        let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
+        Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
+    }
+
+    /// PARTITION BY, ORDER BY and the frame of a window.
+    fn window_keys(&mut self, spec: &WindowSpec) -> Result<(Vec<Expr>, Vec<SortKey>, Option<WindowFrame>)> {
+        let nested = |error: MySqlError| if error.code == 3593 { highkey_types::errors::window_nested_window_func_use_in_window_spec(UNNAMED) } else { error };
+        let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>().map_err(nested)?;
+        let mut order_by = self.sort_keys(&spec.order_by).map_err(nested)?;
         if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| expr.ordinal().is_some()) {
             return Err(highkey_types::errors::window_illegal_order_by(UNNAMED));
         }
@@ -349,9 +378,7 @@ impl Binder<'_> {
             check_range(frame, &order_by)?;
             self.widen_key(frame, &mut order_by)?;
         }
-        // Ranking functions ignore the frame.
-        let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
-        Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
+        Ok((partition_by, order_by, frame))
     }
 
     /// The key of RANGE in a type that can tell it from the key plus an offset with a fraction.
@@ -379,6 +406,9 @@ impl Binder<'_> {
     fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
         let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
         for bound in [&start, &end] {
+            if frame.rows && matches!(bound, FrameBoundary::Preceding(_, Some(_)) | FrameBoundary::Following(_, Some(_))) {
+                return Err(highkey_types::errors::window_rows_interval_use(UNNAMED));
+            }
             if let FrameBoundary::Preceding(offset, _) | FrameBoundary::Following(offset, _) = bound
                 && offset.as_literal().is_some_and(|value| !is_offset(value, frame.rows))
             {

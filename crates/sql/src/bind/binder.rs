@@ -65,6 +65,8 @@ pub(super) struct Binder<'a> {
     pub trusted: bool,
     /// The query to be bound next is EXISTS's: see `Scope::star_unread`.
     pub star_unread: bool,
+    /// The query to be bound next is of IN, EXISTS, ANY or ALL: see `Scope::groups_unread`.
+    pub groups_unread: bool,
     /// Any of these lets FROM name a table; what of it may be read is asked for each column.
     pub readable: Privileges,
     /// What the account may do with all the tables that an exposed view reads: see `Below`.
@@ -127,6 +129,7 @@ impl<'a> Binder<'a> {
             names: None,
             trusted: false,
             star_unread: false,
+            groups_unread: false,
             readable: Privileges::SELECT,
             granted: Privileges::ALL,
             granted_below: Privileges::ALL,

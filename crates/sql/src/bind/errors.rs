@@ -48,6 +48,10 @@ pub(super) fn aggregate_over_union(position: usize) -> MySqlError {
     error(3028, format!("Expression #{position} of ORDER BY contains aggregate function and applies to a UNION"))
 }
 
+pub(super) fn aggregate_orders_rows(position: usize) -> MySqlError {
+    error(3029, format!("Expression #{position} of ORDER BY contains aggregate function and applies to the result of a non-aggregated query"))
+}
+
 pub(super) fn invalid_group_use() -> MySqlError {
     error(1111, "Invalid use of group function".into())
 }

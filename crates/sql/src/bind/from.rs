@@ -106,8 +106,9 @@ impl Binder<'_> {
                 let mut rel = rel?;
                 keep_floats(&mut rel);
                 rename(&mut rel, alias, columns)?;
-                if self.exposing && !rel.is_correlated() {
-                    // Its rows are no table's to a statement that changes rows.
+                // Its rows are no table's to a statement that changes rows; and what assigns variables does so once, whoever reads what it gives.
+                let apart = self.exposing || (!*lateral && rel.assigns_variables() && !rel.reads_recursion_around());
+                if apart && !rel.is_correlated() {
                     rel = self.made_once(alias, rel);
                 }
                 let scope = FromScope::of(rel.fields.clone());

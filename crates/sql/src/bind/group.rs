@@ -1,11 +1,9 @@
 //! Aggregated queries: expressions over FROM rewritten to expressions over groups, and ONLY_FULL_GROUP_BY.
 
-use highkey_table::IndexKind;
-
-use super::binder::{Binder, Result};
+use super::binder::Result;
 use super::errors;
 use super::scope::same_expr;
-use crate::plan::{Aggregate, AggregateFunc, Coercibility, CompareOp, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind};
+use crate::plan::{Aggregate, AggregateFunc, Coercibility, Expr, ExprKind, ExprType, Field};
 
 /// Stands for the rollup set until the aggregate's width is known.
 pub(super) const ROLLUP_SET: usize = usize::MAX - 1;
@@ -145,94 +143,4 @@ pub(super) fn place_rollup_set(expr: &mut Expr, at: usize) {
             *index = at;
         }
     });
-}
-
-impl Binder<'_> {
-    /// Columns of FROM that the group expressions determine: through keys, equalities and constants.
-    pub fn determined(&self, groups: &[Expr], from: &Rel, filter: Option<&Expr>) -> Vec<usize> {
-        // Under COLLATE a group has more than one value of its column.
-        let columns = groups.iter().filter(|group| group.ty.coercibility != Coercibility::Explicit);
-        let mut known: Vec<usize> = columns.filter_map(Expr::as_column).collect();
-        let mut equalities = Vec::new();
-        let mut tables = Vec::new();
-        collect_dependencies(from, 0, &mut equalities, &mut tables);
-        if let Some(filter) = filter {
-            collect_equalities(filter, 0, &mut equalities);
-        }
-        loop {
-            let before = known.len();
-            for (left, right) in &equalities {
-                match (left, right) {
-                    (l, None) if !known.contains(l) => known.push(*l),
-                    (l, Some(r)) if known.contains(l) && !known.contains(r) => known.push(*r),
-                    (l, Some(r)) if known.contains(r) && !known.contains(l) => known.push(*l),
-                    _ => {}
-                }
-            }
-            for (offset, width, keys) in &tables {
-                let keyed = keys.iter().any(|key| key.iter().all(|c| known.contains(&(offset + c))));
-                if keyed {
-                    known.extend((*offset..offset + width).filter(|c| !known.contains(c)).collect::<Vec<_>>());
-                }
-            }
-            if known.len() == before {
-                return known;
-            }
-        }
-    }
-}
-
-type Equality = (usize, Option<usize>);
-type Keyed = (usize, usize, Vec<Vec<usize>>);
-
-fn collect_dependencies(rel: &Rel, offset: usize, equalities: &mut Vec<Equality>, tables: &mut Vec<Keyed>) {
-    match &rel.kind {
-        RelKind::Scan { table, .. } => {
-            let def = table.def();
-            let keys = def
-                .indexes
-                .iter()
-                .filter(|i| matches!(i.kind, IndexKind::Primary | IndexKind::Unique))
-                .filter(|i| i.parts.iter().all(|p| p.prefix.is_none() && !def.columns[p.column].nullable))
-                .map(|i| i.parts.iter().map(|p| p.column).collect())
-                .collect();
-            tables.push((offset, rel.fields.len(), keys));
-        }
-        RelKind::Join { kind, left, right, on } => {
-            collect_dependencies(left, offset, equalities, tables);
-            collect_dependencies(right, offset + left.fields.len(), equalities, tables);
-            if let Some(on) = on
-                && *kind != JoinKind::Left
-            {
-                collect_equalities(on, offset, equalities);
-            }
-        }
-        RelKind::Apply { input, .. } => collect_dependencies(input, offset, equalities, tables),
-        // A derived table: what it groups by, or its distinct rows, determine it.
-        RelKind::Project { input, exprs } => {
-            if let RelKind::Aggregate { groups, rollup: false, .. } = &input.kind {
-                let positions: Option<Vec<usize>> = (0..groups.len()).map(|g| exprs.iter().position(|e| e.as_column() == Some(g))).collect();
-                if let Some(key) = positions.filter(|_| !groups.is_empty()) {
-                    tables.push((offset, rel.fields.len(), vec![key]));
-                }
-            }
-        }
-        RelKind::Limit { input, .. } | RelKind::Sort { input, .. } | RelKind::Filter { input, .. } | RelKind::MaterializedCte { plan: input, .. } => {
-            collect_dependencies(input, offset, equalities, tables);
-        }
-        _ => {}
-    }
-}
-
-fn collect_equalities(condition: &Expr, offset: usize, equalities: &mut Vec<Equality>) {
-    for part in condition.conjuncts() {
-        if let ExprKind::Compare { op: CompareOp::Eq, left, right, .. } = &part.kind {
-            match (left.as_column(), right.as_column()) {
-                (Some(l), Some(r)) => equalities.push((l + offset, Some(r + offset))),
-                (Some(c), None) if right.is_constant() => equalities.push((c + offset, None)),
-                (None, Some(c)) if left.is_constant() => equalities.push((c + offset, None)),
-                _ => {}
-            }
-        }
-    }
 }

@@ -66,7 +66,11 @@ impl Binder<'_> {
 
     /// The columns that rows are made of: each one has to be granted if the statement lists them, or else the table.
     fn check_filled<'f>(&self, name: &ast::ObjectName, listed: bool, mut columns: impl Iterator<Item = &'f Field>) -> Result<()> {
-        if listed { columns.try_for_each(|field| self.check_field(Privileges::INSERT, field)) } else { self.check_all_columns(Privileges::INSERT, name) }
+        if listed {
+            return columns.try_for_each(|field| self.check_field(Privileges::INSERT, field));
+        }
+        self.check_all_columns(Privileges::INSERT, name)?;
+        columns.try_for_each(|field| self.check_column_through(Privileges::INSERT, field))
     }
 
     /// What rows are put into: a table, or one behind a view. `listed`: the columns that the statement names; `wanted`: what it does with rows.

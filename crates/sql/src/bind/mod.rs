@@ -6,6 +6,7 @@ mod call;
 mod collation;
 mod compare;
 mod context;
+mod dependence;
 mod dml;
 pub(crate) mod errors;
 mod expr;

@@ -20,6 +20,19 @@ pub(super) struct Below {
     pub view: Arc<View>,
     /// What the view's definer, or its invoker, may do with everything that it reads.
     pub granted: Privileges,
+    /// And with what each of its columns is, if that is a column.
+    pub columns: Vec<(Str, Privileges)>,
+}
+
+impl Below {
+    fn column(&self, name: &str) -> Privileges {
+        let columns = self.columns.iter().filter(|(column, _)| same_name(column, name));
+        columns.fold(self.granted, |all, (_, granted)| all.and(*granted))
+    }
+
+    fn any_column(&self) -> Privileges {
+        self.columns.iter().fold(self.granted, |all, (_, granted)| all.and(*granted))
+    }
 }
 
 fn no_explanation() -> MySqlError {
@@ -90,8 +103,29 @@ impl Binder<'_> {
     /// A column of FROM: error 1143. Those of derived tables have been checked where they are made.
     pub fn check_field(&self, wanted: Privileges, field: &Field) -> Result<()> {
         match self.access() {
-            Some(access) if self.asks(field) => access.check_column(wanted, &field.schema, &field.org_table, &field.org_name),
+            Some(access) if self.asks(field) => access.check_column(wanted, &field.schema, &field.org_table, &field.org_name)?,
+            _ => {}
+        }
+        if wanted == Privileges::SELECT { Ok(()) } else { self.check_column_through(wanted, field) }
+    }
+
+    /// What is behind a column of a view that is written: error 1356, if the one that the view works for may not do so.
+    pub fn check_column_through(&self, wanted: Privileges, field: &Field) -> Result<()> {
+        match self.below.iter().find(|below| same_table(&below.alias, &field.table)) {
+            Some(below) if !below.column(&field.name).has(wanted) => Err(invalid_view(below.view.def())),
             _ => Ok(()),
+        }
+    }
+
+    /// What whoever a view works for may do with a column that it reads, be that a table's or another view's.
+    pub fn granted_on(&self, field: &Field) -> Privileges {
+        let own = match self.access() {
+            Some(access) if self.asks(field) => access.column(&field.schema, &field.org_table, &field.name),
+            _ => Privileges::ALL,
+        };
+        match self.below.iter().find(|below| same_table(&below.alias, &field.table)) {
+            Some(below) => own.within(below.column(&field.name)),
+            None => own,
         }
     }
 
@@ -138,10 +172,10 @@ impl Binder<'_> {
         }
     }
 
-    /// What is behind a view that rows are changed through, by its name in the statement: error 1356, if the one that the view works for may not do so.
+    /// What is behind a view that rows are changed through, by its name in the statement: error 1356, if the one that the view works for may do so with nothing of it.
     pub fn check_through(&self, wanted: Privileges, alias: &str) -> Result<()> {
         match self.below.iter().find(|below| same_table(&below.alias, alias)) {
-            Some(below) if !below.granted.has(wanted) => Err(invalid_view(below.view.def())),
+            Some(below) if !below.any_column().has(wanted) => Err(invalid_view(below.view.def())),
             _ => Ok(()),
         }
     }

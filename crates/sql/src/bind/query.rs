@@ -65,8 +65,16 @@ impl Binder<'_> {
     pub fn exists_plan(&mut self, query: &ast::Query) -> Result<Rel> {
         let plain = query.with.is_none() && query.order_by.is_empty();
         self.star_unread = plain && matches!(&query.body, QueryBody::Select(select) if select.group_by.is_empty() && select.having.is_none());
-        let plan = self.subquery_plan(query);
+        let plan = self.rows_plan(query);
         self.star_unread = false;
+        plan
+    }
+
+    /// A query that is asked which rows it has.
+    pub fn rows_plan(&mut self, query: &ast::Query) -> Result<Rel> {
+        self.groups_unread = query.with.is_none() && query.limit.is_none() && matches!(query.body, QueryBody::Select(_));
+        let plan = self.subquery_plan(query);
+        self.groups_unread = false;
         plan
     }
 
@@ -335,8 +343,7 @@ fn is_merged(query: &ast::Query, rel: &Rel) -> bool {
     if !plain || query.limit.is_some() {
         return false;
     }
-    let mut assigns = false;
-    rel.for_each_expr(&mut |e, _| assigns |= matches!(e.kind, ExprKind::AssignUserVar { .. }));
+    let assigns = rel.assigns_variables();
     let RelKind::Project { input, exprs } = &select_list(rel).kind else { return !assigns };
     let is_aggregate = |rel: &Rel| matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
     let grouped = is_aggregate(input) || matches!(&input.kind, RelKind::Filter { input, .. } if is_aggregate(input));

@@ -85,6 +85,8 @@ pub(super) struct Scope {
     pub windows: Vec<WindowExpr>,
     /// Named windows.
     pub named_windows: Vec<(String, crate::parse::ast::WindowSpec)>,
+    /// Those of them that something uses.
+    pub used_windows: Vec<String>,
     /// Inside an aggregate's or window function's arguments.
     pub in_aggregate: bool,
     /// GROUP BY expressions, for GROUPING().
@@ -96,6 +98,8 @@ pub(super) struct Scope {
     pub kept_members: Vec<usize>,
     /// Nothing of what its `*` stands for is read.
     pub star_unread: bool,
+    /// The query is asked which rows it has, not how many: GROUP BY without aggregates chooses none of them, and MySQL forgets it.
+    pub groups_unread: bool,
     /// HAVING: names mean what is grouped or selected, outside of aggregates.
     pub aliases_first: bool,
     /// The row of ON DUPLICATE KEY UPDATE's VALUES(): first position of the new row.

@@ -8,6 +8,7 @@ use super::hints::{HintedBlock, JoinHints, choose_indexes, join_hints};
 use super::join_order::ordered;
 use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
+use super::subquery::gives_one_row;
 use super::{TableSource, errors};
 use crate::full_text::search_of_condition;
 use crate::parse::ast::{self, ExprKind as Ast, MatchMode, SelectItem};
@@ -69,6 +70,7 @@ pub(super) struct Surroundings<'q> {
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, around: Surroundings<'_>) -> Result<Rel> {
         let star_unread = std::mem::take(&mut self.star_unread);
+        let groups_unread = std::mem::take(&mut self.groups_unread);
         // Those of views mean nothing.
         let outer_hints = self.hints_around.len();
         let hints: &[ast::OptimizerHint] = if self.expanding.is_empty() { &select.hints } else { &[] };
@@ -104,6 +106,7 @@ impl Binder<'_> {
         scope.named_windows = select.windows.clone();
         scope.rollup = select.rollup;
         scope.star_unread = star_unread;
+        scope.groups_unread = groups_unread;
         if !select.group_by.is_empty() {
             scope.kept_members = (0..from.fields.len()).filter(|&i| has_members(&from.fields[i].ty) && !from.is_of_merged(i)).collect();
         }
@@ -138,6 +141,10 @@ impl Binder<'_> {
         };
         let mut items = items;
         let mut fields = fields;
+        let scope = self.scope();
+        if scope.groups_unread && !select.rollup && select.having.is_none() && scope.aggregates.is_empty() && scope.windows.is_empty() {
+            scope.groups.clear();
+        }
         let aliases: Vec<(String, Expr)> = fields.iter().zip(&items).map(|(f, e)| (f.name.to_string(), e.clone())).collect();
 
         let mut having = None;
@@ -147,9 +154,29 @@ impl Binder<'_> {
             having = Some(self.in_clause(Clause::Having, |b| b.whole_condition(condition))?);
             self.scope().aliases_first = false;
         }
+        let is_aggregate = |aggregate: &Aggregate| aggregate.func != AggregateFunc::AnyValue;
+        let one_row = self.scope().groups.is_empty() && self.scope().aggregates.iter().any(is_aggregate);
         let (mut keys, mut selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;
         self.scope().aliases.clear();
+        if one_row {
+            // Nothing is to be sorted, whatever the keys are.
+            keys.clear();
+            selected.clear();
+        } else if self.scope().groups.is_empty() {
+            let aggregates = &self.scope().aggregates;
+            let aggregated = |key: &SortKey| {
+                let mut found = false;
+                key.expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::AggregateRef(index) if is_aggregate(&aggregates[index])));
+                found
+            };
+            if let Some(at) = keys.iter().position(aggregated) {
+                return Err(errors::aggregate_orders_rows(at + 1));
+            }
+        }
 
+        if !select.windows.is_empty() {
+            self.check_unused_windows()?;
+        }
         let groups = std::mem::take(&mut self.scope().groups);
         let mut aggregates = std::mem::take(&mut self.scope().aggregates);
         let mut windows = std::mem::take(&mut self.scope().windows);
@@ -171,17 +198,21 @@ impl Binder<'_> {
             keys.push(SortKey { expr: search, desc: true });
             selected.push(None);
         }
-        let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
+        // MySQL lets a view be made that only the other mode lets be used.
+        let full_group_by = self.cx.only_full_group_by() && !self.defining;
+        let asks = full_group_by && !(groups.is_empty() && aggregates.is_empty());
+        let determined = if asks { self.determined(&groups, &rel, filter.as_ref(), select.rollup) } else { Vec::new() };
         rel = ordered(rel, filter, joins);
 
         let mut distinct = select.distinct;
+        let is_grouped = !groups.is_empty() || !aggregates.is_empty() || !windows.is_empty();
         if !groups.is_empty() || !aggregates.is_empty() {
             let input_fields = rel.fields.clone();
             let mut grouping = Grouping {
                 groups: &groups,
                 aggregates,
                 fields: &input_fields,
-                full_group_by: self.cx.only_full_group_by(),
+                full_group_by,
                 rollup: select.rollup,
                 determined,
             };
@@ -234,14 +265,15 @@ impl Binder<'_> {
         for (field, item) in fields.iter_mut().zip(&items) {
             field.ty = item.ty.clone();
         }
-        let keys = keys.into_iter().zip(selected).collect();
-        if !distinct && !select.calc_found_rows && items.iter().any(Expr::calls_session) {
+        let keys: Vec<(SortKey, Option<usize>)> = keys.into_iter().zip(selected).collect();
+        let numbers_rows = !is_grouped && !keys.is_empty() && items.iter().any(assigns_variable) && is_of_one_source(&rel);
+        if !distinct && !select.calc_found_rows && (numbers_rows || items.iter().any(Expr::calls_session)) {
             return self.finish_row_by_row(rel, items, fields, keys, around.limit);
         }
         self.finish(rel, items, fields, keys, distinct, around.limit)
     }
 
-    /// As `finish`, of a list that calls functions which the session runs: as in MySQL it is computed of rows that are in their order, and only of those that
+    /// As `finish`, of a list that calls functions which the session runs, or assigns variables: as in MySQL it is computed of rows that are in their order, and only of those that
     /// LIMIT leaves. What ORDER BY names of it is computed before.
     fn finish_row_by_row(&mut self, rel: Rel, items: Vec<Expr>, fields: Vec<Field>, keys: Vec<(SortKey, Option<usize>)>, limit: Option<&ast::Limit>) -> Result<Rel> {
         let mut sorted: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, field)| Expr::column(i, field.ty.clone())).collect();
@@ -560,6 +592,23 @@ fn aggregate_rel(input: Rel, groups: &[Expr], aggregates: Vec<crate::plan::Aggre
         fields.push(Field::computed(super::aggregate::empty(), ExprType::ubigint(false)));
     }
     Rel { kind: RelKind::Aggregate { input: Box::new(input), groups: groups.to_vec(), aggregates, rollup }, fields }
+}
+
+fn assigns_variable(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::AssignUserVar { .. }));
+    found
+}
+
+/// Rows of one table, beside which there may be derived tables of one row: MySQL sorts them before it computes the select list. Of more tables it may keep
+/// what it has computed in a temporary table, and sort that.
+fn is_of_one_source(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Join { left, right, .. } => (gives_one_row(left) && is_of_one_source(right)) || (gives_one_row(right) && is_of_one_source(left)),
+        RelKind::Filter { input, .. } => is_of_one_source(input),
+        RelKind::Apply { .. } => false,
+        _ => true,
+    }
 }
 
 fn item_name(expr: &ast::Expr) -> String {

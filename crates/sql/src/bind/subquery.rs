@@ -29,11 +29,15 @@ impl Binder<'_> {
     }
 
     pub fn in_query(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
+        self.among(expr, query, negated, Self::rows_plan)
+    }
+
+    fn among(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool, plan: impl FnOnce(&mut Self, &ast::Query) -> Result<Rel>) -> Result<Expr> {
         let mut exprs = match self.row(expr) {
             Some(items) => items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?,
             None => vec![self.expr(expr)?],
         };
-        let plan = self.subquery_plan(query)?;
+        let plan = plan(self, query)?;
         if plan.fields.len() != exprs.len() {
             return Err(errors::operand_columns(exprs.len()));
         }
@@ -55,7 +59,7 @@ impl Binder<'_> {
 
     /// A row that equals, or `negated` differs from, the row that a query gives: IN of at most one row. Error 1242 with more of them, NULL without any.
     pub fn row_of_query(&mut self, row: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
-        let among = self.in_query(row, query, negated)?;
+        let among = self.among(row, query, negated, Self::subquery_plan)?;
         let plan = match &among.kind {
             ExprKind::Subquery(subquery) if !gives_one_row(&subquery.plan) => subquery.plan.clone(),
             _ => return Ok(among),
@@ -122,7 +126,7 @@ impl Binder<'_> {
             _ => return Err(MySqlError::with_message(1064, "You have an error in your SQL syntax: <=> cannot be quantified")),
         };
         let mut bound = self.expr(expr)?;
-        let plan = self.subquery_plan(query)?;
+        let plan = self.rows_plan(query)?;
         let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
         if let Some((item, constant)) = constant_of(query, &plan) {
             return self.compare_scalars(comparison, op, (expr, bound), (item, constant.clone()));
@@ -177,9 +181,9 @@ fn as_outer(mut expr: Expr) -> Result<Expr> {
 }
 
 /// It reads no table or has aggregates without GROUP BY, and chooses nothing.
-fn gives_one_row(rel: &Rel) -> bool {
+pub(super) fn gives_one_row(rel: &Rel) -> bool {
     match &rel.kind {
-        RelKind::Project { input, .. } | RelKind::Sort { input, .. } => gives_one_row(input),
+        RelKind::Project { input, .. } | RelKind::Sort { input, .. } | RelKind::MaterializedCte { plan: input, .. } => gives_one_row(input),
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() == 1,
         _ => false,

@@ -88,11 +88,20 @@ impl Binder<'_> {
         let filter = Expr::and(target.filter.iter().cloned().chain(filter));
         self.scope().clause = Some(Clause::Order);
         let mut order_by = self.sort_keys(order_by)?;
+        self.check_keys_of_rows()?;
         for key in &mut order_by {
             key.expr = target.over_table(key.expr.clone())?;
         }
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         Ok(Restriction { filter, order_by, limit })
+    }
+
+    /// ORDER BY of a statement that changes rows knows neither groups nor windows.
+    fn check_keys_of_rows(&mut self) -> Result<()> {
+        if let Some(window) = self.scope().windows.first() {
+            return Err(highkey_types::errors::window_invalid_window_func_use(crate::plan::window_name(window.func)));
+        }
+        if self.scope().aggregates.is_empty() { Ok(()) } else { Err(errors::invalid_group_use()) }
     }
 
     /// The rows of FROM that a statement is about, in their order where it is about one table.
@@ -101,6 +110,7 @@ impl Binder<'_> {
         let filter = filter.map(|f| self.where_condition(f)).transpose()?;
         self.scope().clause = Some(Clause::Order);
         let keys = self.sort_keys(order_by)?;
+        self.check_keys_of_rows()?;
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         let rows = match filter {
             Some(filter) => from.filter_early(filter),
@@ -257,7 +267,11 @@ impl Binder<'_> {
         if delete.targets.is_empty() {
             chosen = (0..bases.len()).collect();
         }
-        for target in &delete.targets {
+        for (i, target) in delete.targets.iter().enumerate() {
+            let is_same = |other: &ObjectName| same_table(&other.name, &target.name) && other.schema.as_deref().zip(target.schema.as_deref()).is_none_or(|(a, b)| same_name(a, b));
+            if delete.targets[..i].iter().any(is_same) {
+                return Err(errors::duplicate_alias(&target.name));
+            }
             let mut named = bases.iter().enumerate().filter(|(_, b)| b.is_named(target)).map(|(i, _)| i);
             let Some(base) = named.next() else {
                 if from.fields.iter().any(|f| same_table(&f.table, &target.name)) {

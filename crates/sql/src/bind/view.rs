@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{CheckOption, Table, TableId, View, ViewAlgorithm, ViewDef};
+use highkey_table::{CheckOption, Privileges, Table, TableId, View, ViewAlgorithm, ViewDef};
 use highkey_types::{Collation, MySqlError, SqlMode, Str};
 
 use super::binder::{Binder, Result};
@@ -73,6 +73,8 @@ pub(super) struct Exposed {
     pub scope: FromScope,
     /// The conditions of the view and of those below, over `rel`'s row; only of a view over one table.
     conditions: Conditions,
+    /// See `Below`.
+    granted: Vec<(Str, Privileges)>,
 }
 
 /// Conditions of a view over one table.
@@ -248,7 +250,7 @@ impl Binder<'_> {
             let granted = self.granted_below;
             // Those of a view inside a view are among what the outer one reads.
             self.granted = self.granted.within(granted);
-            self.below.push(Below { alias: Str::from(alias), view: view.clone(), granted });
+            self.below.push(Below { alias: Str::from(alias), view: view.clone(), granted, columns: exposed.granted.clone() });
             return Ok(Some(exposed));
         }
         // It may be no view at all any more.
@@ -295,7 +297,9 @@ impl Binder<'_> {
         }
         let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
         let mut fields: Vec<Field> = rel.fields.iter().map(|f| Field { name: Str::from(""), ..f.clone() }).collect();
+        let mut granted = Vec::new();
         for (field, item) in named.fields.into_iter().zip(items) {
+            granted.push((field.name.clone(), item.as_column().map_or(Privileges::NONE, |at| self.granted_on(&rel.fields[at]))));
             fields.push(Field { ty: item.ty.clone(), org_table: def.name.clone(), ..field });
             exprs.push(item);
         }
@@ -309,7 +313,7 @@ impl Binder<'_> {
         };
         let star = (width..fields.len()).collect();
         let scope = FromScope { fields: fields.clone(), star, hidden: Vec::new() };
-        Ok(Some(Exposed { rel: rel.project(exprs, fields), scope, conditions: Conditions { all, check } }))
+        Ok(Some(Exposed { rel: rel.project(exprs, fields), scope, conditions: Conditions { all, check }, granted }))
     }
 
     /// For FROM of a statement that changes rows: a view by its base tables, if that is possible.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use highkey_table::{AlterPlan, ColumnDef, DdlContext, IndexKind, Others, SchemaDef, Table, TableName, WordRules};
-use highkey_types::{Collation, MySqlError, Str, TypeKind, Value, errors};
+use highkey_types::{Collation, MySqlError, SqlMode, Str, TypeKind, Value, errors};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
 use super::collation::collation_of;
@@ -305,11 +305,15 @@ pub(crate) async fn blocking_ddl<T>(work: impl Future<Output = T>) -> T {
 
 /// A value of a definition as its column holds it. Any loss but the rounding of a number is an error.
 pub(super) fn store_exactly(state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
+    stored_under(state.config.sql_mode, true, state, value, column)
+}
+
+fn stored_under(mode: SqlMode, strict: bool, state: &SessionState, value: Value, column: &ColumnDef) -> Result<Value, MySqlError> {
     let mut warnings = Vec::new();
     let mut cx = highkey_types::StoreContext {
-        strict: true,
+        strict,
         ignore: false,
-        mode: state.config.sql_mode,
+        mode,
         time_zone: &state.config.time_zone,
         now_micros: state.now_micros,
         row: 1,
@@ -327,7 +331,17 @@ impl DefinitionChecks for SessionState {
         if matches!(column.ty.kind, TypeKind::Time(_)) && value.as_str().is_some_and(|text| matches!(text.trim(), "" | "-")) {
             return Err(invalid());
         }
-        store_exactly(self, value, column).map_err(|_| invalid())
+        match store_exactly(self, value.clone(), column) {
+            // What is only warned of as a row's value is so here.
+            Err(_) if !self.config.strict && matches!(column.ty.kind, TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_)) => {
+                let mode = SqlMode { no_zero_date: false, no_zero_in_date: false, ..self.config.sql_mode };
+                stored_under(mode, true, self, value.clone(), column).map_err(|_| invalid())?;
+                let stored = stored_under(self.config.sql_mode, false, self, value, column).map_err(|_| invalid())?;
+                self.push_ignored(errors::warn_data_out_of_range(&column.name, 1));
+                Ok(stored)
+            }
+            stored => stored.map_err(|_| invalid()),
+        }
     }
 
     fn word_rules(&mut self, ngram: bool) -> Result<Arc<WordRules>, MySqlError> {

@@ -19,7 +19,7 @@ use crate::bind::ROW_KEY;
 use crate::expr::{self, EvalContext};
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast::LockWait;
-use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
+use crate::plan::{self, Expr, ExprKind, ExprType, IndexChoice, LockSpec, Rel, RelKind};
 use crate::prepared::{CursorRows, file_error};
 use crate::session::{ResultSink, Session};
 
@@ -105,19 +105,21 @@ impl Session {
     }
 
     /// Locks what a plan's scans are to lock. True: the plan is to be read under a snapshot taken now. Otherwise every scan that locks has been
-    /// replaced by its rows; those of subqueries are locked, and read as the others are.
+    /// replaced by its rows, those of subqueries too.
     pub(crate) async fn lock_plan(&mut self, rel: &mut Rel) -> Result<bool, MySqlError> {
         let latest = self.locks_gaps() && all_lock(rel);
         let mut ctes = HashMap::new();
         locking_ctes(rel, &mut ctes);
         self.lock_joins(rel).await?;
-        let mut scans = Vec::new();
-        scans_to_lock(rel, false, latest, &mut scans);
-        for scan in &scans {
-            self.lock_ahead(scan).await?;
-        }
         if latest {
+            let mut scans = Vec::new();
+            scans_to_lock(rel, false, &mut scans);
+            for scan in &scans {
+                self.lock_ahead(scan).await?;
+            }
             forget_shared(rel);
+        } else {
+            self.materialise_in_subqueries(rel).await?;
         }
         self.materialise_locked(rel).await?;
         if !ctes.is_empty() {
@@ -140,6 +142,31 @@ impl Session {
             let mut rows = self.locking_rows(&scan.table, &access, range, mode, policy);
             while !self.next_locked(&mut rows, 1024).await?.is_empty() {}
         }
+        Ok(())
+    }
+
+    /// Replaces the locking scans of subqueries by the rows that they lock: of those that depend on a row around them whatever they may want.
+    async fn materialise_in_subqueries(&mut self, rel: &mut Rel) -> Result<(), MySqlError> {
+        let mut scans = Vec::new();
+        each_locking_scan_in_subqueries(rel, &mut |scan, filter| {
+            let RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } = &scan.kind else { return };
+            let filter = filter.filter(|f| !f.has_subquery() && !has_outer(f)).cloned();
+            let types: Vec<ExprType> = scan.fields.iter().map(|field| field.ty.clone()).collect();
+            scans.push((ScanToLock { table: table.clone(), columns: columns.clone(), indexes: indexes.clone(), filter, lock: *lock }, types));
+        });
+        let mut locked = Vec::with_capacity(scans.len());
+        for (scan, types) in &scans {
+            let rows = self.locked_rows(&scan.table, &scan.columns, &scan.indexes, scan.filter.as_ref(), scan.lock).await?;
+            let literals = |values: Vec<Value>| values.into_iter().zip(types).map(|(value, ty)| Expr::literal(value, ty.clone())).collect();
+            locked.push(rows.iter().map(|row| literals(self.project(&scan.table, row, &scan.columns))).collect::<Vec<Vec<Expr>>>());
+        }
+        // In the same order.
+        let mut locked = locked.into_iter();
+        each_locking_scan_in_subqueries(rel, &mut |scan, _| {
+            if let Some(rows) = locked.next() {
+                scan.kind = RelKind::Values { rows };
+            }
+        });
         Ok(())
     }
 
@@ -480,16 +507,40 @@ fn own_scans_lock(rel: &Rel) -> bool {
     !matches!(rel.kind, RelKind::Scan { lock: None, .. }) && rel.inputs().into_iter().all(own_scans_lock)
 }
 
-/// The scans to be locked ahead: those of subqueries, and where the plan is read under a later snapshot all that share.
-fn scans_to_lock(rel: &Rel, in_subquery: bool, latest: bool, found: &mut Vec<ScanToLock>) {
-    own_scans_to_lock(rel, None, &|lock| in_subquery || (latest && shares(lock)), found);
+/// The scans to be locked ahead, where the plan is read under a later snapshot: those of subqueries, and all that share.
+fn scans_to_lock(rel: &Rel, in_subquery: bool, found: &mut Vec<ScanToLock>) {
+    own_scans_to_lock(rel, None, &|lock| in_subquery || shares(lock), found);
     rel.for_each_root(&mut |root| {
         root.walk(&mut |e| {
             if let ExprKind::Subquery(subquery) = &e.kind {
-                scans_to_lock(&subquery.plan, true, latest, found);
+                scans_to_lock(&subquery.plan, true, found);
             }
         });
     });
+}
+
+/// The locking scans of a plan's subqueries and of theirs, always in one order, each with the condition directly above it.
+fn each_locking_scan_in_subqueries(rel: &mut Rel, f: &mut dyn FnMut(&mut Rel, Option<&Expr>)) {
+    rel.for_each_root_mut(&mut |root| {
+        root.walk_mut(&mut |e| {
+            if let ExprKind::Subquery(subquery) = &mut e.kind {
+                each_own_locking_scan(&mut subquery.plan, None, f);
+                each_locking_scan_in_subqueries(&mut subquery.plan, f);
+            }
+        });
+    });
+}
+
+fn each_own_locking_scan(rel: &mut Rel, filter: Option<&Expr>, f: &mut dyn FnMut(&mut Rel, Option<&Expr>)) {
+    if is_locking_scan(rel) {
+        return f(rel, filter);
+    }
+    if let RelKind::Filter { input, predicate } = &mut rel.kind {
+        return each_own_locking_scan(input, Some(&*predicate), f);
+    }
+    for input in rel.inputs_mut() {
+        each_own_locking_scan(input, None, f);
+    }
 }
 
 fn own_scans_to_lock(rel: &Rel, filter: Option<&Expr>, wanted: &dyn Fn(LockSpec) -> bool, found: &mut Vec<ScanToLock>) {

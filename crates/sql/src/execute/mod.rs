@@ -382,6 +382,9 @@ impl Session {
             }
             Statement::PurgeBinaryLogsBefore(time) => self.purge_binary_logs_before(time).await,
             Statement::ResetBinaryLogs { first } => {
+                if self.state.locks.has_tables() {
+                    return Err(highkey_types::errors::lock_or_active_transaction().into());
+                }
                 self.state.binlog()?.reset(*first)?;
                 Ok(Outcome::ok())
             }

@@ -21,6 +21,7 @@ enum Change<'a> {
     Transaction { scope: Option<VariableScope>, isolation: Option<IsolationLevel>, access: Option<AccessMode> },
 }
 
+const STRICT_IN_PART: &str = "'NO_ZERO_DATE', 'NO_ZERO_IN_DATE' and 'ERROR_FOR_DIVISION_BY_ZERO' sql modes should be used with strict mode. They will be merged with strict mode in a future release.";
 const SKIP_WITH_GTIDS: &str = "sql_slave_skip_counter can not be set when the server is running with @@GLOBAL.GTID_MODE = ON. Instead, for each transaction that you want to skip, generate an empty transaction with the same GTID as the transaction";
 
 /// The character set of that name, in which a client can send statements.
@@ -118,6 +119,11 @@ impl Session {
                 Some(self.convert(id, &value)?)
             }
         };
+        if let (Kind::SqlMode, Some(VarValue::Text(text))) = (definition.kind, &value)
+            && SqlModes::parse(text).is_ok_and(SqlModes::is_strict_in_part)
+        {
+            self.state.push_warning(error::warning(3135, STRICT_IN_PART));
+        }
         match definition.effect {
             Effect::Real => {}
             Effect::Ignored => self.state.push_warning(error::warning(1287, format!("'{}' is accepted and has no effect in Highkey", definition.name))),

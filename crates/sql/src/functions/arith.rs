@@ -96,9 +96,14 @@ fn integer(n: i128, func: FuncId, args: &[Value], types: &Types<'_>) -> Result<V
     match i64::try_from(n) {
         Ok(n) => Ok(Value::Int(n)),
         // An unsigned parameter under a type that did not know it.
-        Err(_) if args.iter().any(|a| matches!(a, Value::UInt(_))) && u64::try_from(n).is_ok() => Ok(Value::UInt(n as u64)),
+        Err(_) if !knows_unsigned(types) && args.iter().any(|a| matches!(a, Value::UInt(_))) && u64::try_from(n).is_ok() => Ok(Value::UInt(n as u64)),
         Err(_) => Err(out_of_range("BIGINT", &shown(func, args))),
     }
+}
+
+/// An operand is known to have no sign: the result has one because it is to (NO_UNSIGNED_SUBTRACTION).
+fn knows_unsigned(types: &Types<'_>) -> bool {
+    (0..2).any(|i| types.arg(i).ty.unsigned)
 }
 
 fn integers(func: FuncId, a: i128, b: i128, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {

@@ -416,7 +416,7 @@ fn is_date_only(value: &Value) -> bool {
         Value::UInt(n) => *n <= 99_999_999,
         Value::Decimal(n) => n.to_f64() <= 99_999_999.0,
         Value::Double(n) => *n <= 99_999_999.0,
-        _ => to_text(value).is_some_and(|text| parse_datetime(&text, DateRules::default()).is_ok_and(|read| read.date_only)),
+        _ => to_text(value).is_some_and(|text| parse_datetime(&text, DateRules { allow_invalid_dates: true, ..DateRules::default() }).is_ok_and(|read| read.date_only)),
     }
 }
 

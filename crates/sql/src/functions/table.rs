@@ -145,6 +145,12 @@ impl FuncId {
         }
     }
 
+    /// The digits after the point of its seconds, or its type, are those that a literal text among its arguments asks for.
+    pub fn has_seconds_of_text(self) -> bool {
+        use FuncId::*;
+        matches!(self, StrToDate | UnixTimestamp | TimestampFunc | TimeFunc | TimeDiff | AddTime | SubTime | ConvertTz)
+    }
+
     /// The arguments alone decide the result.
     pub fn is_deterministic(self) -> bool {
         matches!(self.class(), Class::Pure | Class::Spatial)

@@ -1,6 +1,7 @@
 //! Functions whose arguments are not a plain list: CAST, EXTRACT, TRIM …, aggregates and window functions.
 
 use super::ast::*;
+use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
 
 impl Parser<'_> {
@@ -172,8 +173,57 @@ impl Parser<'_> {
         Ok(Some(otherwise))
     }
 
-    fn aggregate(&mut self, word: &str, start: usize) -> Result<Expr> {
+    /// SEPARATOR's text, which may be written in digits.
+    fn separator(&mut self) -> Result<String> {
+        let text = match self.peek() {
+            Tok::Str { value, national: false } => value.to_string(),
+            Tok::Hex(bytes) | Tok::Bit(bytes) => match String::from_utf8(bytes.clone()) {
+                Ok(text) => text,
+                Err(_) => return self.fail(),
+            },
+            _ => return self.fail(),
+        };
+        self.advance();
+        Ok(text)
+    }
+
+    /// What a function that needs OVER has between its parentheses.
+    fn window_arguments(&mut self, word: &str) -> Result<Vec<Expr>> {
+        let mut args = Vec::new();
+        match word {
+            "NTILE" => args.push(self.unary()?),
+            "FIRST_VALUE" | "LAST_VALUE" => args.push(self.expr()?),
+            "NTH_VALUE" => {
+                args.push(self.expr()?);
+                self.expect_sym(",")?;
+                args.push(self.unary()?);
+            }
+            "LAG" | "LEAD" => {
+                args.push(self.expr()?);
+                if self.sym(",") {
+                    args.push(self.window_count()?);
+                    if self.sym(",") {
+                        args.push(self.expr()?);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(args)
+    }
+
+    /// A number as it is written, a parameter or a variable of a routine: how far LAG and LEAD look, and where a frame ends.
+    pub(super) fn window_count(&mut self) -> Result<Expr> {
         let position = self.position();
+        let count = self.primary()?;
+        if matches!(count.kind, ExprKind::Param(_) | ExprKind::Literal(Literal::Int(_) | Literal::Decimal(_) | Literal::Float(_))) {
+            return Ok(count);
+        }
+        self.rewind(position);
+        self.fail()
+    }
+
+    fn aggregate(&mut self, word: &str, start: usize) -> Result<Expr> {
         self.advance();
         self.advance();
         let name = match word {
@@ -197,6 +247,8 @@ impl Parser<'_> {
         }
         if word == "COUNT" && self.sym("*") {
             call.star = true;
+        } else if WINDOW_FUNCTIONS.contains(&word) {
+            call.args = self.window_arguments(word)?;
         } else if !self.is_sym(")") {
             call.args = self.list(Self::expr)?;
         } else if AGGREGATES.contains(&word) {
@@ -207,22 +259,25 @@ impl Parser<'_> {
                 call.order_by = self.order_items()?;
             }
             if self.kw("SEPARATOR") {
-                call.separator = Some(self.string()?);
+                call.separator = Some(self.separator()?);
             }
         }
         self.expect_sym(")")?;
         if WINDOW_FUNCTIONS.contains(&word) {
-            if self.kws(&["FROM", "LAST"]) || self.kws(&["IGNORE", "NULLS"]) {
-                return unsupported("IGNORE NULLS and FROM LAST");
+            if word == "NTH_VALUE" && self.kws(&["FROM", "LAST"]) {
+                return unsupported("FROM LAST");
             }
-            if !self.kws(&["FROM", "FIRST"]) {
-                self.kws(&["RESPECT", "NULLS"]);
+            if word == "NTH_VALUE" {
+                self.kws(&["FROM", "FIRST"]);
             }
+            if self.kws(&["IGNORE", "NULLS"]) {
+                return unsupported("IGNORE NULLS");
+            }
+            self.kws(&["RESPECT", "NULLS"]);
         }
-        if self.kw("OVER") {
+        if word != "ANY_VALUE" && self.kw("OVER") {
             call.over = Some(if self.is_sym("(") { Over::Spec(self.window_spec()?) } else { Over::Named(self.ident()?) });
         } else if WINDOW_FUNCTIONS.contains(&word) {
-            self.rewind(position);
             return self.fail();
         }
         Ok(self.make(ExprKind::Aggregate(Box::new(call)), start))

@@ -235,7 +235,7 @@ impl Parser<'_> {
         }
     }
 
-    fn unary(&mut self) -> Result<Expr> {
+    pub(super) fn unary(&mut self) -> Result<Expr> {
         let start = self.start();
         let op = match self.peek() {
             Tok::Sym("-") => UnaryOp::Minus,
@@ -327,7 +327,7 @@ impl Parser<'_> {
         self.is_sym_at(ahead, ")") || ["UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "FOR", "LOCK"].iter().any(|k| self.is_kw_at(ahead, k))
     }
 
-    fn primary(&mut self) -> Result<Expr> {
+    pub(super) fn primary(&mut self) -> Result<Expr> {
         let start = self.start();
         if let Tok::Str { national, .. } = *self.peek() {
             let value = self.text()?;

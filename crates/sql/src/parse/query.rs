@@ -367,7 +367,13 @@ impl Parser<'_> {
                 self.expect_kw("AND")?;
                 (start, self.frame_bound()?)
             } else {
-                (self.frame_bound()?, FrameBound::CurrentRow)
+                let start = self.frame_bound()?;
+                if matches!(start, FrameBound::UnboundedFollowing | FrameBound::Following(_)) {
+                    // (MySQL points at the word.)
+                    self.rewind(self.position() - 1);
+                    return self.fail();
+                }
+                (start, FrameBound::CurrentRow)
             };
             spec.frame = Some(Frame { rows: unit == "ROWS", start, end });
             if self.kw("EXCLUDE") {
@@ -396,7 +402,7 @@ impl Parser<'_> {
             let date = Box::new(Expr { kind: ExprKind::Literal(Literal::Null), span: Span { start, end: start } });
             Expr { kind: ExprKind::DateArith { date, value: Box::new(value), unit, subtract: false }, span: self.span_from(start) }
         } else {
-            self.expr()?
+            self.window_count()?
         };
         match self.any_kw(&["PRECEDING", "FOLLOWING"]) {
             Some("PRECEDING") => Ok(FrameBound::Preceding(Box::new(expr))),

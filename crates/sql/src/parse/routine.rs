@@ -276,7 +276,11 @@ impl Parser<'_> {
             None => return self.fail(),
         };
         self.expect_kw("ON")?;
-        let table = self.object_name()?;
+        let mut table = self.object_name()?;
+        if table.schema.is_none() {
+            // It is of the trigger's schema.
+            table.schema.clone_from(&name.schema);
+        }
         self.expect_kw("FOR")?;
         self.expect_kw("EACH")?;
         self.expect_kw("ROW")?;
@@ -735,6 +739,11 @@ impl Parser<'_> {
                 None => {
                     let start = self.start();
                     let (item, locals) = self.with_locals(|p| p.set_item(&mut inherited))?;
+                    if let SetItem::System { name, .. } = &item
+                        && crate::variables::find(name).is_none()
+                    {
+                        return Err(errors::unknown_system_variable(name));
+                    }
                     let text = format!("SET {}", &self.sql[start..self.previous_end()]);
                     if self.in_function() {
                         let in_session = check_set_in_function(&item)?;

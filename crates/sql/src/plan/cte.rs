@@ -31,6 +31,13 @@ impl Rel {
         volatile
     }
 
+    /// An expression in it assigns a user variable.
+    pub fn assigns_variables(&self) -> bool {
+        let mut assigns = false;
+        self.for_each_expr(&mut |e, _| assigns |= matches!(e.kind, ExprKind::AssignUserVar { .. }));
+        assigns
+    }
+
     /// Puts the plans of common table expressions that are read in one place only in that place, so that conditions there reach their tables. One that is
     /// volatile stays what it is: the place may be read more than once.
     pub fn inline_lone_ctes(&mut self) {

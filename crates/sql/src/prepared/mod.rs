@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use crate::bind::{self, BoundDelete, BoundInsert, BoundUpdate, RowValue};
 use crate::execute::{self, BoundTables, Failure, KeptQueries, Outcome};
 use crate::fast::FastQuery;
+use crate::functions::FuncId;
 use crate::parse::ast::{PrepareSource, RoutineStatement, Statement};
 use crate::parse::{self, Parsed};
 use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType, SubqueryKind};
@@ -551,6 +552,12 @@ fn each_expr(plan: &Plan, f: &mut dyn FnMut(&Expr)) -> bool {
     true
 }
 
+fn has_param(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Param(_)));
+    found
+}
+
 fn depends_on_values(e: &Expr) -> bool {
     match &e.kind {
         // Of the type of their value.
@@ -559,6 +566,10 @@ fn depends_on_values(e: &Expr) -> bool {
         ExprKind::Stored { .. } => true,
         // The plan has the rows that it finds.
         ExprKind::Match { .. } => true,
+        // A number that is rounded has as many digits as it is rounded to.
+        ExprKind::Call { func: FuncId::Round | FuncId::Truncate, args } => args.get(1).is_some_and(has_param),
+        // What is made of a text has the digits of seconds that the text has, or its format.
+        ExprKind::Call { func, args } if func.has_seconds_of_text() => args.iter().any(has_param),
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
         ExprKind::Subquery(subquery) => {

@@ -215,6 +215,9 @@ impl Session {
     pub(crate) async fn create_trigger(&mut self, create: &CreateTrigger) -> Result<Outcome, Failure> {
         let (schema, table) = self.table_name(&create.table)?;
         let name = &create.name.name;
+        if schema.eq_ignore_ascii_case("mysql") {
+            return Err(errors::no_triggers_on_system_schema().into());
+        }
         // Where the name itself may not be is said first.
         if self.table_name(&create.name)?.0 != schema {
             return Err(errors::trg_in_wrong_schema().into());

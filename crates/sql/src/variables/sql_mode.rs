@@ -51,6 +51,12 @@ impl SqlModes {
     pub const TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
     pub const NO_ENGINE_SUBSTITUTION: u64 = 1 << 30;
 
+    /// It is strict and not about dates and divisions by zero, or the other way round: error 3135 warns of it.
+    pub fn is_strict_in_part(self) -> bool {
+        const WITH_STRICT: u64 = SqlModes::NO_ZERO_IN_DATE | SqlModes::NO_ZERO_DATE | SqlModes::ERROR_FOR_DIVISION_BY_ZERO;
+        if self.has(SqlModes::STRICT) { self.0 & WITH_STRICT != WITH_STRICT } else { self.has(WITH_STRICT) }
+    }
+
     pub fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
     }

@@ -364,6 +364,7 @@ errors! {
     view_recursive(schema, view) 1462 "HY000" "`{schema:.192}`.`{view:.192}` contains view recursion";
     non_grouping_field_used(column, clause) 1463 "42000" "Non-grouping field '{column:.192}' is used in {clause:.64} clause";
     table_cant_handle_spkeys() 1464 "HY000" "The used table type doesn't support SPATIAL indexes";
+    no_triggers_on_system_schema() 1465 "HY000" "Triggers can not be created on system tables";
     removed_spaces(name) 1466 "HY000" "Leading spaces are removed from name '{name}'";
     autoinc_read_failed() 1467 "HY000" "Failed to read auto-increment value from storage engine";
     username() 1468 "HY000" "user name";
@@ -662,6 +663,7 @@ errors! {
     window_range_frame_order_type(window) 3587 "HY000" "Window '{window}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
     window_range_frame_temporal_type(window) 3588 "HY000" "Window '{window}' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
     window_range_frame_numeric_type(window) 3589 "HY000" "Window '{window}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    window_range_bound_not_constant(window) 3590 "HY000" "Window '{window}' has a non-constant frame bound.";
     window_duplicate_name(window) 3591 "HY000" "Window '{window}' is defined twice.";
     window_illegal_order_by(window) 3592 "HY000" "Window '{window}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
     window_invalid_window_func_use(function) 3593 "HY000" "You cannot use the window function '{function}' in this context.'";

@@ -17,11 +17,12 @@ use datafusion::logical_expr::{
 };
 use highkey_types::{ColumnType, Date, Interval, IntervalUnit, Value, errors};
 
-use super::expr::apply;
+use super::expr::{apply, literal};
 use super::{Lowered, Lowerer, Projecting, Scope};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
 use crate::df::repr::{Repr, data_type};
+use crate::expr::eval;
 use crate::plan::{Expr, FrameBoundary, Rel, WindowExpr, WindowFrame, WindowFunc, window_name};
 
 impl Lowerer {
@@ -35,6 +36,10 @@ impl Lowerer {
         let mut groups: Vec<(Vec<DfExpr>, Vec<SortExpr>, Vec<DfExpr>)> = Vec::new();
         let mut shared_keys: Vec<(DfExpr, DfExpr)> = Vec::new();
         for window in windows {
+            if self.is_null_count(window)? {
+                columns.push(literal(ScalarValue::try_from(&data_type(&window.ty.ty))?));
+                continue;
+            }
             let mut key = |expr: DfExpr| match shared_keys.iter().find(|(e, _)| *e == expr) {
                 Some((_, column)) => column.clone(),
                 None => {
@@ -136,17 +141,17 @@ impl Lowerer {
             WindowFunc::DenseRank => (of(dense_rank_udwf()), Vec::new(), None),
             WindowFunc::PercentRank => (of(percent_rank_udwf()), Vec::new(), None),
             WindowFunc::CumeDist => (of(cume_dist_udwf()), Vec::new(), None),
-            WindowFunc::Ntile => (of(ntile_udwf()), vec![lit(self.constant_count(&window.args[0])?)], None),
+            WindowFunc::Ntile => (of(ntile_udwf()), vec![lit(self.count_from(1, &window.args[0], window.func)?)], None),
             WindowFunc::Lag | WindowFunc::Lead => {
                 let udwf = if window.func == WindowFunc::Lag { lag_udwf() } else { lead_udwf() };
-                let offset = window.args.get(1).map(|e| self.constant_count(e)).transpose()?.unwrap_or(1);
+                let offset = window.args.get(1).map(|e| self.count_from(i64::MIN + 1, e, window.func)).transpose()?.unwrap_or(1);
                 let default = window.args.get(2).filter(|d| !matches!(d.as_literal(), Some(Value::Null)));
                 let default = default.map(|d| self.value_as(d, &window.ty.ty, scope)).transpose()?;
                 (of(udwf), vec![value(0)?, lit(offset)], default)
             }
             WindowFunc::FirstValue => (of(first_value_udwf()), vec![value(0)?], None),
             WindowFunc::LastValue => (of(last_value_udwf()), vec![value(0)?], None),
-            WindowFunc::NthValue => (of(nth_value_udwf()), vec![value(0)?, lit(self.constant_count(&window.args[1])?)], None),
+            WindowFunc::NthValue => (of(nth_value_udwf()), vec![value(0)?, lit(self.count_from(1, &window.args[1], window.func)?)], None),
             WindowFunc::Aggregate(func) => {
                 let call = self.call(func, window.distinct, &window.args, &[], &window.ty, scope)?;
                 (WindowFunctionDefinition::AggregateUDF(call.udaf), call.args, None)
@@ -154,11 +159,45 @@ impl Lowerer {
         })
     }
 
-    fn constant_count(&self, expr: &Expr) -> Result<i64> {
-        match self.value(expr, &Scope::empty())? {
-            DfExpr::Literal(ScalarValue::Int64(Some(n)), _) => Ok(n),
-            DfExpr::Literal(ScalarValue::UInt64(Some(n)), _) => Ok(n as i64),
-            _ => Err(user(errors::not_supported_yet("a window function's offset that is not constant"))),
+    /// What says how many rows, before there are any.
+    fn count(&self, expr: &Expr) -> Result<Count> {
+        if !expr.columns().is_empty() || !expr.is_repeatable() {
+            return Ok(Count::Other);
+        }
+        Ok(match self.value(expr, &Scope::empty())? {
+            DfExpr::Literal(ScalarValue::Int64(Some(n)), _) => Count::Of(n.into()),
+            DfExpr::Literal(ScalarValue::UInt64(Some(n)), _) => Count::Of(n.into()),
+            DfExpr::Literal(value, _) if value.is_null() => Count::Null,
+            DfExpr::Literal(..) => Count::Other,
+            // A variable: what it is now.
+            _ => {
+                self.shared.plan_for_once();
+                match eval(expr, &[], &mut *self.shared.unheard()).map_err(user)? {
+                    Value::Null => Count::Null,
+                    Value::Int(n) => Count::Of(n.into()),
+                    Value::UInt(n) => Count::Of(n.into()),
+                    _ => Count::Other,
+                }
+            }
+        })
+    }
+
+    /// NTILE and NTH_VALUE of NULL are NULL for all rows.
+    fn is_null_count(&self, window: &WindowExpr) -> Result<bool> {
+        let count = match window.func {
+            WindowFunc::Ntile => &window.args[0],
+            WindowFunc::NthValue => &window.args[1],
+            _ => return Ok(false),
+        };
+        Ok(matches!(self.count(count)?, Count::Null))
+    }
+
+    /// A whole number from `least` on, or error 1210. LAG and LEAD may look beyond all rows, and the other way.
+    fn count_from(&self, least: i64, expr: &Expr, func: WindowFunc) -> Result<i64> {
+        match self.count(expr)? {
+            Count::Of(n) if n > i128::from(i64::MAX) && matches!(func, WindowFunc::Lag | WindowFunc::Lead) => Ok(i64::MAX),
+            Count::Of(n) if (i128::from(least)..=i128::from(i64::MAX)).contains(&n) => Ok(n as i64),
+            _ => Err(user(errors::wrong_arguments(window_name(func)))),
         }
     }
 
@@ -175,7 +214,10 @@ impl Lowerer {
         };
         let offset = |expr: &Expr, unit: Option<IntervalUnit>| -> Result<ScalarValue> {
             let Some(key) = key else {
-                return Ok(ScalarValue::UInt64(Some(self.constant_count(expr)?.max(0) as u64)));
+                return match self.count(expr)? {
+                    Count::Of(n) if (0..=i128::from(i64::MAX)).contains(&n) => Ok(ScalarValue::UInt64(Some(n as u64))),
+                    _ => Err(user(errors::window_frame_illegal("<unnamed window>"))),
+                };
             };
             match unit {
                 Some(unit) => self.interval(expr, unit, key, is_by_calendar(frame)),
@@ -232,7 +274,11 @@ impl Lowerer {
             Some(Value::Text(text)) => Interval::parse(text, unit),
             Some(Value::Decimal(amount)) => Interval::parse(&amount.to_string(), unit),
             Some(Value::Double(amount)) => Interval::parse(&amount.to_string(), unit),
-            _ => Some(Interval::from_i64(self.constant_count(amount)?, unit)),
+            _ => match self.count(amount)? {
+                Count::Of(n) => Some(Interval::from_i64(i64::try_from(n).unwrap_or(i64::MAX), unit)),
+                Count::Null => None,
+                Count::Other => return Err(user(errors::window_range_bound_not_constant("<unnamed window>"))),
+            },
         };
         let interval = interval.filter(|interval| !interval.negative).ok_or_else(|| user(errors::window_frame_illegal("<unnamed window>")))?;
         let seconds = interval.hours.saturating_mul(3600).saturating_add(interval.minutes.saturating_mul(60)).saturating_add(interval.seconds);
@@ -263,6 +309,14 @@ impl Lowerer {
             _ => self.order_key(expr, scope),
         }
     }
+}
+
+/// A number of rows.
+enum Count {
+    Null,
+    Of(i128),
+    /// No whole number, or none before there are rows.
+    Other,
 }
 
 /// Whether one offset is shorter than another one of the same side. Of months and days only what holds for months of any length is known, and DataFusion has

@@ -119,6 +119,12 @@ async fn grants_are_in_force_from_the_next_statement_on() {
         assert_eq!(u.value(through).await, "2");
     }
     assert_eq!(u.error("UPDATE d.v SET a = 3").await.0, 1356);
+    // What it may do with a column is enough for that one.
+    root.ok("GRANT UPDATE (a) ON d.t TO w@localhost").await;
+    assert_eq!(u.ok("UPDATE d.v SET a = 9").await.affected_rows, 1);
+    assert_eq!(u.error("UPDATE d.v SET id = 9").await.0, 1356);
+    assert_eq!(u.error("UPDATE d.v SET a = 1, id = 9").await.0, 1356);
+    root.ok("UPDATE d.t SET a = 2").await;
     root.ok("GRANT UPDATE ON d.t TO w@localhost").await;
     assert_eq!(u.ok("UPDATE d.v SET a = 3").await.affected_rows, 1);
     root.ok("REVOKE ALL PRIVILEGES, GRANT OPTION FROM w@localhost").await;

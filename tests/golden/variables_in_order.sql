@@ -1,0 +1,24 @@
+# A select list that assigns variables is computed of rows in their order; a derived table that assigns them, before.
+CREATE TABLE g (id INT PRIMARY KEY, k INT, v VARCHAR(20), n INT);
+INSERT INTO g VALUES (1, 1, 'b', 5), (2, 1, 'a', 4), (3, 1, 'b', 3), (4, 2, NULL, 2), (5, 2, 'z', 1), (6, 3, NULL, 0);
+SET @r = 0;
+SELECT id, @r := @r + 1 r FROM g ORDER BY v, id;
+SELECT id, @r2 := @r2 + 1 r FROM g, (SELECT @r2 := 0) q ORDER BY v, id;
+SELECT id, @r3 := @r3 + 1 r FROM (SELECT @r3 := 0) q JOIN g ORDER BY v DESC, id LIMIT 3;
+SELECT g.*, @r4 := @r4 + 1 r FROM g CROSS JOIN (SELECT @r4 := 100) q ORDER BY n;
+SELECT @r4;
+SET @r = 0;
+SELECT id, @r := @r + 1 r FROM g ORDER BY v, r DESC;
+SET @r = 0, @cur = 0;
+SELECT id, k, @r := IF(@cur = k, @r + 1, 1) rn, @cur := k c FROM g ORDER BY k, v, id;
+SET @r = 0;
+SELECT id, @r := @r + n s FROM g WHERE k < 3 ORDER BY id DESC LIMIT 2;
+SELECT @r;
+SET @r = 0;
+SELECT q.id, @r := @r + 1 r FROM (SELECT * FROM g ORDER BY v) q ORDER BY q.n;
+CREATE TABLE r (id INT, n INT);
+SET @r = 10;
+INSERT INTO r SELECT id, @r := @r + 1 FROM g ORDER BY v DESC, id DESC;
+SELECT * FROM r ORDER BY n;
+SELECT COUNT(*), @c FROM (SELECT @c := 7 x) q;
+SELECT @c;

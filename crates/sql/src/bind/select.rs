@@ -142,7 +142,8 @@ impl Binder<'_> {
         let mut items = items;
         let mut fields = fields;
         let scope = self.scope();
-        if scope.groups_unread && !select.rollup && select.having.is_none() && scope.aggregates.is_empty() && scope.windows.is_empty() {
+        let chooses = select.rollup || select.having.is_some() || !around.order_by.is_empty() || !scope.aggregates.is_empty() || !scope.windows.is_empty();
+        if scope.groups_unread && !chooses {
             scope.groups.clear();
         }
         let aliases: Vec<(String, Expr)> = fields.iter().zip(&items).map(|(f, e)| (f.name.to_string(), e.clone())).collect();

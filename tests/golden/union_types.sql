@@ -50,7 +50,7 @@ CREATE TABLE r4 AS SELECT 1 a, 2.5 b UNION SELECT 20, 3;
 SELECT table_name, column_type FROM information_schema.columns WHERE table_schema = DATABASE() AND (table_name LIKE 'q_' OR table_name LIKE 'r_') AND column_name <> 'a' ORDER BY table_name, ordinal_position;
 # The same among the arguments of functions.
 CREATE TABLE w1 AS SELECT IFNULL(g, ti) a, IFNULL(g, i) b, IFNULL(g, b) c, IFNULL(b, f) d, IFNULL(f, b) e, IFNULL(e, i) f, IFNULL(e, n) g, IFNULL(n, g) h, IFNULL(ti, ti) i, IFNULL(n, bt) j FROM m;
-CREATE TABLE w2 AS SELECT COALESCE(g, ti) a, COALESCE(g, i) b, COALESCE(g, b) c, COALESCE(b, f) d, COALESCE(f, b) e, COALESCE(e, i) f, COALESCE(e, n) g, COALESCE(ti, si) i, COALESCE(n, bt) j, COALESCE(ti, bt) k, IF(1, si, ti) l, CASE 1 WHEN 1 THEN ti END m, COALESCE(tu, 1) n FROM m;
+CREATE TABLE w2 AS SELECT COALESCE(g, ti) a, COALESCE(g, i) b, COALESCE(g, b) c, COALESCE(b, f) d, COALESCE(f, b) e, COALESCE(e, i) f, COALESCE(e, n) g, COALESCE(ti, si) i, COALESCE(n, bt) j, COALESCE(ti, bt) k, IF(1, si, ti) l, CASE 1 WHEN 1 THEN ti END m FROM m;
 SHOW CREATE TABLE w1;
 SHOW CREATE TABLE w2;
 SELECT * FROM w1 ORDER BY a;

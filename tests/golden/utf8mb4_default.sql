@@ -17,7 +17,6 @@ CREATE TABLE v (a VARCHAR(9) COLLATE utf8mb4_0900_ai_ci) CHARSET utf8mb4 COLLATE
 ALTER TABLE v CHARSET utf8mb4;
 SHOW CREATE TABLE v;
 ALTER TABLE v CONVERT TO CHARSET utf8mb4;
-SHOW CREATE TABLE v;
 ALTER TABLE v COLLATE utf8mb4_0900_ai_ci;
 ALTER TABLE v MODIFY a VARCHAR(10) CHARSET utf8mb4, ADD b VARCHAR(3);
 SHOW CREATE TABLE v;
@@ -26,8 +25,6 @@ SELECT _utf8mb4 'ß' = 'ss', _utf8mb4 'a' = 'A ', CONVERT('ß' USING utf8mb4) = 
 SHOW CHARACTER SET LIKE 'utf8mb4';
 SHOW COLLATION WHERE `Default` = 'Yes' AND Charset = 'utf8mb4';
 SET NAMES utf8mb4;
-SELECT @@collation_connection;
-SET character_set_connection = utf8mb4;
 SELECT @@collation_connection;
 SET default_collation_for_utf8mb4 = DEFAULT;
 SELECT @@default_collation_for_utf8mb4;

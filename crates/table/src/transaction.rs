@@ -89,6 +89,13 @@ pub struct Snapshot {
     pub(crate) epoch: u64,
 }
 
+impl Snapshot {
+    /// READ UNCOMMITTED: what is latest, whoever made it.
+    pub fn is_uncommitted(&self) -> bool {
+        self.inner.is_uncommitted()
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(db: Arc<Database>, isolation: Isolation, session: Option<Arc<SessionLocks>>) -> Transaction {
         let inner = db.engine().begin(isolation);

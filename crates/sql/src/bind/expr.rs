@@ -220,6 +220,8 @@ impl Binder<'_> {
             ExprKind::Match { .. } => Ok(condition),
             // What computes a text does not warn of what is behind the number.
             ExprKind::Call { .. } | ExprKind::UserVar(_) | ExprKind::Param(_) if text => self.call(FuncId::Truncate, vec![condition, Expr::int(0)]),
+            // Nor does what is kept as a TEXT.
+            _ if text && ty.is_blob() => self.call(FuncId::Truncate, vec![condition, Expr::int(0)]),
             _ if text || fraction => {
                 let ty = ExprType::bigint(condition.ty.nullable);
                 Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(condition)), ty }))

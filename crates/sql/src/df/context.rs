@@ -128,8 +128,12 @@ pub(super) struct Shared {
     refused: AtomicBool,
     /// The order in which rows come shows in the answer: they come as on one thread.
     in_order: AtomicBool,
+    /// Plans that are being made now whose rows must come in the order of the tables.
+    ordered_plans: AtomicUsize,
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
+    /// It calls functions that the session runs, or assigns variables: what is evaluated for a row comes before the next one.
+    pub one_by_one: bool,
     /// It calls functions that the session runs.
     pub calls_session: bool,
     /// How often memory ran out before this attempt.
@@ -192,7 +196,9 @@ impl Shared {
             taking: tokio::sync::Mutex::default(),
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
+            ordered_plans: AtomicUsize::new(0),
             has_steps: has_steps(rel),
+            one_by_one: rel.calls_session() || rel.assigns_variables(),
             calls_session: rel.calls_session(),
             spilling: AtomicUsize::new(0),
             own_memory: OnceLock::new(),
@@ -367,7 +373,15 @@ impl Shared {
 
     /// True if rows may be read in another order than that of the table: where it shows, the query starts anew, in order ([`Shared::watch_order`]).
     pub fn may_change_order(&self) -> bool {
-        !self.in_order() && !self.has_steps && !self.is_by_row()
+        !self.in_order() && !self.has_steps && !self.is_by_row() && self.ordered_plans.load(Ordering::Relaxed) == 0
+    }
+
+    /// Makes a plan whose rows come in the order of the tables. Another one that is made meanwhile is in that order, too.
+    pub async fn ordered_plan<T>(&self, make: impl Future<Output = T>) -> T {
+        self.ordered_plans.fetch_add(1, Ordering::Relaxed);
+        let made = make.await;
+        self.ordered_plans.fetch_sub(1, Ordering::Relaxed);
+        made
     }
 
     /// True if rows must come in the order in which one thread would read them.

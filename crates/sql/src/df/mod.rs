@@ -467,7 +467,7 @@ async fn planned(shared: &Arc<Shared>, plan: &LogicalPlan, in_order: bool) -> Df
     if in_order {
         let planning = shared.planning(1, plan);
         let state = shared.engine.state(planning);
-        let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
+        let physical = in_order::outer_order(shared.ordered_plan(state.create_physical_plan(plan)).await?)?;
         return Ok(Planned { physical, planning, state, cost, degree: None });
     }
     let degree = shared.degree(cost, true).await;
@@ -498,7 +498,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = measured(shared, windows_counted(physical)?)?;
         // Behind the timings: those of a grouping are of what is done in its place.
         let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
-        let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
+        let physical = if shared.one_by_one { one_by_one(physical)? } else { physical };
         return Ok(Physical { physical, context: shared.task_context(&state), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
@@ -506,7 +506,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
     let physical = measured(shared, windows_counted(physical)?)?;
-    let physical = if shared.calls_session { one_by_one(physical)? } else { physical };
+    let physical = if shared.one_by_one { one_by_one(physical)? } else { physical };
     Ok(Physical { physical, context: shared.task_context(&state), degree })
 }
 

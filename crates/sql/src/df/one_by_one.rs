@@ -1,4 +1,5 @@
-//! Rows one by one, for queries that call stored functions which the session runs: what they do is seen, so all expressions of a row come before those of the next.
+//! Rows one by one, for queries that call stored functions which the session runs, or assign variables: what they do is seen, so all expressions of a row
+//! come before those of the next.
 
 use std::sync::Arc;
 

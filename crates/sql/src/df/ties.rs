@@ -1,5 +1,5 @@
-//! ORDER BY … LIMIT in parallel. Which of equal rows are the first must not depend on how fast each thread was: pages of a result would
-//! overlap. Rows that are equal by the sort's keys are put in the order of their other columns.
+//! ORDER BY … LIMIT in parallel, or of a scan by an index that another time may not be chosen. Which of equal rows are the first must not depend on how fast
+//! each thread was: pages of a result would overlap. Rows that are equal by the sort's keys are put in the order of their other columns.
 
 use std::sync::Arc;
 
@@ -13,13 +13,17 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use super::scan::ScanExec;
+
 /// Adds all columns to the keys of sorts that keep only the first rows.
 #[derive(Debug)]
 pub(super) struct BreakTies;
 
 impl PhysicalOptimizerRule for BreakTies {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if config.execution.target_partitions <= 1 {
+        // Which index is scanned whole may be another one the next time.
+        let by_entries = plan.exists(|node| Ok(node.downcast_ref::<ScanExec>().is_some_and(ScanExec::changes_order)))?;
+        if config.execution.target_partitions <= 1 && !by_entries {
             return Ok(plan);
         }
         plan.transform_up(|node| {

@@ -37,6 +37,8 @@ pub struct LeafScan {
     /// Leaves read, forward, and up to which one the disk knows of them.
     leaves: usize,
     announced: usize,
+    /// The leaf at which it is told of more.
+    announces_at: usize,
 }
 
 /// A scan that has read so many leaves will go on, as a rule.
@@ -63,7 +65,7 @@ impl LeafScan {
             Bound::Unbounded => None,
         };
         let done = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done, leaves: 0, announced: 0 }
+        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done, leaves: 0, announced: 0, announces_at: ANNOUNCES_AFTER + 1 }
     }
     /// From now on leaves that have no record between the bounds are shown too: for who locks what is between records, or notes all leaves.
     pub fn show_every_leaf(&mut self) {
@@ -268,6 +270,8 @@ impl BTree {
             let next = child_slot(node.0, &scan.lower).map_err(fail)? + 1;
             let end = node.len().min(next + ANNOUNCED);
             scan.announced = scan.leaves + end.saturating_sub(next);
+            // The leaves behind are below another page.
+            scan.announces_at = if end == node.len() { scan.announced + 1 } else { scan.announced - ANNOUNCED / 2 + 1 };
             let mut key = Vec::new();
             for slot in next + known..end {
                 if let Some(upper) = &scan.upper {
@@ -275,14 +279,14 @@ impl BTree {
                     node.key(slot, &mut key).map_err(fail)?;
                     if key >= *upper {
                         // There are no more.
-                        scan.announced = usize::MAX;
+                        scan.announces_at = usize::MAX;
                         break;
                     }
                 }
                 pages.push(PageId(node.child(slot).map_err(fail)?));
             }
         } else {
-            scan.announced = usize::MAX;
+            scan.announces_at = usize::MAX;
         }
         self.pool().read_ahead(&pages);
         Ok(())
@@ -290,7 +294,7 @@ impl BTree {
 
     fn forward(&self, scan: &mut LeafScan, f: &mut impl FnMut(&LeafView<'_>)) -> Result<bool> {
         scan.leaves += 1;
-        if scan.leaves > ANNOUNCES_AFTER && scan.announced < scan.leaves.saturating_add(ANNOUNCED / 2) {
+        if scan.leaves >= scan.announces_at {
             self.announce(scan)?;
         }
         let leaf = self.leaf_shared(Target::Key(&scan.lower), scan.hint, Access::Scan, &mut Path::default())?;

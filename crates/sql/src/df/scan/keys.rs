@@ -140,7 +140,7 @@ impl Lookup {
             .map(|key| KeyRange::prefix(&key.iter().zip(&types).map(value).collect::<Vec<_>>()))
             .collect();
         let rows_per_key = rows_per_key(source, self.index, &ranges)?;
-        let row = if self.index == 0 || source.table.covers(self.index, &source.columns) { ROW } else { ROW_BEHIND_INDEX };
+        let row = if self.index == 0 || !source.shared.snapshot.is_uncommitted() && source.table.covers(self.index, &source.columns) { ROW } else { ROW_BEHIND_INDEX };
         let found = ranges.len() as f64 * rows_per_key;
         let cost = ranges.len() as f64 * LOOKUP + found * row;
         if cost > scan.cost + found.min(scan.rows) * SCANNED_ROW {

@@ -127,11 +127,15 @@ impl BaseTable {
 
     /// The entries of the index that is read are enough.
     fn is_covering(&self) -> bool {
-        self.table.covers(self.access.index, &self.columns)
+        // READ UNCOMMITTED looks at the rows.
+        self.table.covers(self.access.index, &self.columns) && !self.owner.shared().is_ok_and(|shared| shared.snapshot.is_uncommitted())
     }
 
     /// A better access for these columns, all of which are in the entries of an index.
     fn covering_access(&self, shared: &Shared) -> Option<Access> {
+        if shared.snapshot.is_uncommitted() {
+            return None;
+        }
         let rows = self.table_rows() as f64;
         let cost = |access: &Access| access.cost(rows, self.table.covers(access.index, &self.columns));
         let other = self.others.iter().filter(|access| self.table.covers(access.index, &self.columns)).min_by(|a, b| cost(a).total_cmp(&cost(b)));

@@ -626,6 +626,10 @@ async fn a_query_waits_for_workers_as_long_as_it_may() {
     let (code, c) = running.await.unwrap();
     assert_eq!(code, 1317);
 
+    while counter(&mut other, "PQ_threads_running").await > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+
     // They are given back meanwhile: it has them.
     let running = begin(c);
     while counter(&mut other, "PQ_threads_running").await < 2 {

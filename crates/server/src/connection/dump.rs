@@ -84,9 +84,9 @@ impl Follower {
         Follower { uuid: uuid.and_then(|value| value.as_str().map(str::to_ascii_lowercase)).unwrap_or_default(), server_id: request.server_id }
     }
 
-    /// As in MySQL: the same server by its UUID, or by its id if the one that comes has none.
+    /// As in MySQL: the same server by its UUID, or by its id if neither has one.
     fn gives_way_to(&self, other: &Follower) -> bool {
-        if other.uuid.is_empty() { other.server_id != 0 && self.server_id == other.server_id } else { self.uuid == other.uuid }
+        self.uuid == other.uuid && (!other.uuid.is_empty() || other.server_id != 0 && self.server_id == other.server_id)
     }
 }
 

@@ -23,6 +23,7 @@ use highkey_types::ColumnType;
 
 use super::context::Shared;
 use super::repr::ColumnBuilder;
+use crate::expr::row_bytes;
 use crate::prepared::{KeptRows, OpenCursor};
 
 /// The rows as a table.
@@ -134,6 +135,9 @@ impl ExecutionPlan for KeptRowsExec {
     }
 }
 
+/// A batch ends behind so many bytes: what waits in a file need not be in memory.
+const BATCH_BYTES: usize = 1 << 20;
+
 struct Reader {
     shared: Arc<Shared>,
     rows: OpenCursor,
@@ -148,10 +152,12 @@ impl Reader {
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         self.shared.check_killed()?;
         let mut builders: Vec<ColumnBuilder> = self.columns.iter().map(|&column| ColumnBuilder::new(&self.types[column], self.batch_rows)).collect();
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         while count < self.batch_rows
+            && bytes < BATCH_BYTES
             && let Some(row) = self.rows.next_row()?
         {
+            bytes += row_bytes(&row);
             builders.iter_mut().zip(self.columns.iter()).for_each(|(builder, &column)| builder.push(&row[column]));
             count += 1;
         }

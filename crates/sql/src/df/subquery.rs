@@ -24,7 +24,7 @@ use super::parallel::first_rows_show_order;
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
 use super::wrapped::any_arguments;
 use super::{in_order_on_threads, measured, on_threads};
-use crate::expr::{EvalContext, compare_values, deciding};
+use crate::expr::{EvalContext, compare_values, deciding, row_bytes, value_bytes};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
 impl Lowerer {
@@ -210,22 +210,13 @@ enum Answer {
 impl Answer {
     /// About what it takes.
     fn bytes(&self) -> usize {
-        let row = |row: &Vec<Value>| size_of::<Vec<Value>>() + row.iter().map(value_bytes).sum::<usize>();
+        let row = |row: &Vec<Value>| size_of::<Vec<Value>>() + row_bytes(row);
         match self {
             Answer::Value(value) => value_bytes(value),
             Answer::Keys { keys, .. } => keys.iter().map(|key| key.len() + ENTRY_BYTES).sum(),
             Answer::Rows(rows) => rows.iter().map(row).sum(),
         }
     }
-}
-
-fn value_bytes(value: &Value) -> usize {
-    let long = match value {
-        Value::Text(text) | Value::Json(text) | Value::Enum(_, text) | Value::Set(_, text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    size_of::<Value>() + long
 }
 
 /// What an entry of a hash table takes beside its key's bytes, about.

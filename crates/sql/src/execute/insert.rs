@@ -14,7 +14,7 @@ use super::subqueries::has_correlated_subquery;
 use super::target::implicit_default;
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource, RowValue};
-use crate::expr;
+use crate::expr::{self, row_bytes};
 use crate::fast::FastQuery;
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
@@ -247,7 +247,7 @@ impl Session {
                     Box::pin(self.insert_query_row(inserter, values)).await?;
                     continue;
                 }
-                bytes += values.as_ref().map_or(0, |values| value_bytes(values));
+                bytes += values.as_ref().map_or(0, |values| row_bytes(values));
                 let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
                     return Err(self.fail_behind(inserter, &mut batch, e).await);
@@ -278,7 +278,7 @@ impl Session {
                     };
                     for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
                         let values = self.outputs(late.as_ref(), values);
-                        bytes += values.as_ref().map_or(0, |values| value_bytes(values));
+                        bytes += values.as_ref().map_or(0, |values| row_bytes(values));
                         let made = values.and_then(|values| self.take_row(inserter, values, &mut batch));
                         if let Err(e) = made {
                             return Err(self.fail_behind(inserter, &mut batch, e).await);
@@ -636,16 +636,6 @@ impl Session {
         }
         Ok(given)
     }
-}
-
-/// Bytes of a row's values, about.
-pub(super) fn value_bytes(values: &[Value]) -> usize {
-    let bytes = |value: &Value| match value {
-        Value::Text(text) | Value::Json(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    values.iter().map(|value| size_of::<Value>() + bytes(value)).sum()
 }
 
 /// REPLACE of rows of which some have generated numbers: their positions, and the numbers.

@@ -25,6 +25,8 @@ impl Session {
         if cx.log.is_none() {
             return Ok(());
         }
+        // The work is done; nobody waits for the commit gate with what a backup waits for.
+        self.end_change();
         self.begin_commit().await?;
         let told = self.state.instance.database().log_needless_drop(&cx);
         self.end_change();

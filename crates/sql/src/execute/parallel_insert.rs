@@ -12,11 +12,11 @@ use highkey_table::{Direction, EncodedRows, KeyRange, OnDuplicate, PreparedRows,
 use highkey_types::{MySqlError, SqlMode, StoreContext, TimeZone, TypeKind, Value};
 
 use super::Failure;
-use super::insert::value_bytes;
 use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::insert_select::PlainCopy;
 use super::target::to_session;
 use crate::df::{Crew, Making, ParallelSettings, Rows};
+use crate::expr::row_bytes;
 use crate::plan::Hints;
 use crate::session::{Session, SessionState};
 
@@ -190,7 +190,7 @@ impl Made {
     }
 
     fn decline(&mut self, values: Vec<Value>) {
-        self.declined_bytes += value_bytes(&values);
+        self.declined_bytes += row_bytes(&values);
         self.declined.push(Declined { at: self.rows.len(), values });
     }
 

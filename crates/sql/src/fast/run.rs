@@ -11,13 +11,17 @@ use super::meter::{FILTER, Meter, SCAN};
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
 use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
-use crate::expr;
+use crate::expr::{self, row_bytes};
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Field, LockSpec, SortKey};
 use crate::session::{Executor, Reach, Session, SessionState};
 
 /// Rows that are read of an index before it is asked how many there are. Fewer are read in less time than DataFusion plans in.
 const LOOK_AFTER: u64 = 500;
+/// Or rows that wait of so many bytes.
+const WAITING_BYTES: usize = 1 << 20;
+/// Rows that wait of so many bytes are too many to be remembered.
+const REMEMBERED_BYTES: usize = 16 << 20;
 
 /// A streaming stage with what it remembers.
 enum Step<'a> {
@@ -138,6 +142,8 @@ pub(super) struct Run<'a> {
     sent: u64,
     /// Rows for the client that wait until it is known that they are the fast path's.
     waiting: Option<Vec<Vec<Value>>>,
+    /// What those take.
+    waiting_bytes: usize,
     /// What it remembers of the rows it has read is limited by the budget.
     bounded: bool,
     /// Whether the index has too many rows is still to be looked at.
@@ -214,6 +220,7 @@ impl Session {
             fields,
             sent: 0,
             waiting: waits.then(Vec::new),
+            waiting_bytes: 0,
             bounded,
             undecided,
             scanned: 0,
@@ -388,7 +395,10 @@ impl Session {
         if let Some(row) = run.held.take(row, &mut self.state)? {
             run.sent += 1;
             match (&mut run.waiting, destination) {
-                (Some(waiting), _) => waiting.push(row),
+                (Some(waiting), _) => {
+                    run.waiting_bytes += row_bytes(&row);
+                    waiting.push(row);
+                }
                 (None, Destination::Sink(sink)) => sink.row(&row),
                 (None, Destination::Memory(kept)) => kept.push(row),
             }
@@ -456,7 +466,11 @@ impl Session {
             None => source.table.row_count_estimate()?,
             Some(access) if access.unique => access.ranges.len() as u64,
             Some(access) => {
-                let ranges = self.ranges(source)?;
+                // Whoever reads them evaluates their bounds again, and warns.
+                let diagnostics = self.state.diagnostics.clone();
+                let ranges = self.ranges(source);
+                self.state.diagnostics = diagnostics;
+                let ranges = ranges?;
                 plan::rows_in_ranges(&source.table, source.index, &ranges).unwrap_or_else(|| rows_of(&source.table, Some(access)) as u64)
             }
         };
@@ -518,10 +532,10 @@ impl Session {
                         break;
                     }
                 }
-                if run.bounded && run.scanned > run.budget {
+                if run.bounded && (run.scanned > run.budget || run.waiting_bytes > REMEMBERED_BYTES) {
                     return Ok(false);
                 }
-                if run.undecided && !run.stopped && run.scanned > LOOK_AFTER {
+                if run.undecided && !run.stopped && (run.scanned > LOOK_AFTER || run.waiting_bytes > WAITING_BYTES) {
                     run.undecided = false;
                     if self.has_too_many(query, source, &ranges)? {
                         return Ok(false);

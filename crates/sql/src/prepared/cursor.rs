@@ -78,6 +78,11 @@ impl KeptRows {
         self.rows
     }
 
+    /// There was more than is kept in memory.
+    pub fn is_in_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// A reader before the first row.
     pub fn read(self: &Arc<Self>) -> OpenCursor {
         let place = Place { rows: self.clone(), at: 0 };

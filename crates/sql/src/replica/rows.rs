@@ -339,6 +339,10 @@ impl Mapped {
                 }
                 None => match made.get_mut(key).and_then(Vec::pop) {
                     Some(at) => {
+                        // An image that tells only what changed says nothing of what an earlier one has changed.
+                        if let (Some(after), Some(earlier)) = (after.as_mut(), found[at].1.as_ref()) {
+                            after.complete_with(earlier);
+                        }
                         found[at].1 = after;
                         at
                     }

@@ -9,7 +9,7 @@ use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::instance::Replica;
 use super::{Session, SessionState, error};
-use crate::parse::ast::{AlterAction, ColumnDef, DataTypeKind, ObjectName, Statement};
+use crate::parse::ast::{ColumnDef, DataTypeKind, ObjectName, Statement};
 use crate::variables::Settings;
 
 /// What the event of a statement says that is logged as its text, besides the session's variables.
@@ -17,7 +17,7 @@ use crate::variables::Settings;
 pub(crate) struct TextFacts {
     /// The schemas that it changes, in its order, as far as MySQL tells of them.
     schemas: Vec<Str>,
-    /// It defines TIMESTAMP columns.
+    /// It may define TIMESTAMP columns.
     timestamps: bool,
 }
 
@@ -61,8 +61,9 @@ impl TextFacts {
         }
         let is_timestamp = |column: &ColumnDef| matches!(column.ty.kind, DataTypeKind::Timestamp(_));
         let timestamps = match statement {
-            CreateTable(create) => create.columns.iter().any(is_timestamp),
-            AlterTable(alter) => alter.actions.iter().any(|action| matches!(action, AlterAction::AddColumn(def, _) | AlterAction::ChangeColumn { def, .. } if is_timestamp(def))),
+            CreateTable(create) => create.select.is_some() || create.columns.iter().any(is_timestamp),
+            // Of the columns that there are, too.
+            AlterTable(_) => true,
             _ => false,
         };
         TextFacts { schemas, timestamps }

@@ -347,6 +347,10 @@ impl ProcessEntry {
         activity.since = ended;
         activity.state = "";
         activity.only_reads = false;
+        activity.prepared = None;
+        activity.params.clear();
+        // Long ones take no memory while nothing runs.
+        activity.params.shrink_to(64);
         (ended, activity.info.take())
     }
 

@@ -177,7 +177,7 @@ variables! {
     "innodb_io_capacity" Global UInt(100, U64), "200", true, Real;
     "innodb_io_capacity_max" Global UInt(100, U64), "2000", true, Ignored;
     "innodb_lock_wait_timeout" Both UInt(1, 1_073_741_824), "50", true, Real;
-    "innodb_log_buffer_size" Global UInt(262_144, U64), "16777216", true, Real;
+    "innodb_log_buffer_size" Global UInt(262_144, U32), "16777216", true, Real;
     "innodb_log_checksums" Global Bool, "ON", true, Ignored;
     "innodb_log_compressed_pages" Global Bool, "ON", true, Ignored;
     "innodb_log_file_size" Global UInt(4_194_304, U64), "50331648", false, Ignored;

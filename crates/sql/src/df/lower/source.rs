@@ -94,7 +94,7 @@ impl Lowerer {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), true)).collect();
         let schema = schema(&names, &types);
-        if rows.count() > FEW_KEPT {
+        if rows.count() > FEW_KEPT || rows.is_in_file() {
             let types = types.into_iter().map(|(ty, _)| ty).collect();
             return self.table(Arc::new(KeptTable::new(self.shared.clone(), rows.clone(), schema, types)), "values");
         }

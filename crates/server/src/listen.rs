@@ -25,6 +25,11 @@ use crate::replica::Replica;
 /// How long connections may take to notice a shutdown before it goes on without them.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
+/// How many threads may block beside the workers. A session that waits in SLEEP, GET_LOCK or for a replica's position holds one (README.md of
+/// sql/src/session, "Waits that hold a thread"), and were there none left nobody could end what it waits for: so as many as `max_connections` can be
+/// set to, and some for the server itself. They are made when they are needed and end when they are idle.
+const BLOCKING_THREADS_MAX: usize = 100_000 + 1_000;
+
 /// What every connection needs.
 pub struct Server {
     pub instance: Arc<Instance>,
@@ -62,6 +67,7 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // As many as can run, and one for those that read a page from disk.
         .worker_threads(cores + 1)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .thread_name("highkey-worker")
         .thread_stack_size(8 << 20)
         .enable_all()

@@ -93,4 +93,4 @@ pub use transaction::{Savepoints, Snapshot, StatementSavepoint, Transaction};
 pub use trigger::{TriggerDef, TriggerEvent, TriggerPlace, TriggerTime};
 pub use usage::{RowUse, RowUses};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
-pub use xa::XaBranch;
+pub use xa::{LeftTransaction, XaBranch};

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
+use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LeftTransaction, LockExtent, LockMode, LockReport, Stage, Table, TxnId};
 use highkey_types::{DateTime, MySqlError, Time, Value, Warning};
 
 use super::rows::{t, u};
@@ -268,6 +268,9 @@ pub(super) fn transactions(state: &SessionState) -> Result<Vec<Vec<Value>>, MySq
             rows.push(transaction(state, &process, &active, wait, &places)?);
         }
     }
+    for left in state.instance.database().xa_left() {
+        rows.push(left_transaction(state, &left, &places)?);
+    }
     Ok(rows)
 }
 
@@ -286,7 +289,11 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
     let locks = size.locked_keys + size.locked_ranges;
     Ok(vec![
         u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
-        t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
+        t(match waiting {
+            Some(_) => "LOCK WAIT",
+            None if process.progress().stage() == Stage::RollingBack => "ROLLING BACK",
+            None => "RUNNING",
+        }),
         moment(active.started_us),
         waiting.map_or(Value::Null, |(lock, _)| t(lock_id(lock))),
         waiting.map_or(Value::Null, |(_, wait)| moment(wait.since_us)),
@@ -302,14 +309,27 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         u(active.rows_changed),
         u(0_u64),
         t(level(active.isolation)),
-        Value::Int(1),
-        Value::Int(1),
+        Value::Int(i64::from(process.checks_unique())),
+        Value::Int(i64::from(process.checks_foreign_keys())),
         Value::Null,
         Value::Int(0),
         u(0_u64),
         Value::Int(i64::from(process.is_read_only())),
         Value::Int(i64::from(active.id.is_none() && !process.is_in_transaction())),
     ])
+}
+
+/// A prepared transaction of no session: it has no connection, and waits for nothing.
+fn left_transaction(state: &SessionState, left: &LeftTransaction, places: &Places) -> Result<Vec<Value>, MySqlError> {
+    let since = left.since.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
+    let size = state.instance.database().engine().txn_size(left.id).unwrap_or_default();
+    let (records, tables) = locked(&state.instance, places, Some(left.id), None)?;
+    let locks = (size.locked_keys + size.locked_ranges) as u64;
+    let mut row = vec![u(left.id.0), t("RUNNING"), Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(since).unwrap_or_default()))];
+    row.extend([Value::Null, Value::Null, u(locks + size.entries_changed), u(0_u64), Value::Null, Value::Null, u(0_u64), u(tables), u(locks)]);
+    row.extend([u(size.lock_bytes as u64), u(records), u(size.entries_changed), u(0_u64), t(level(left.isolation)), Value::Int(1), Value::Int(1)]);
+    row.extend([Value::Null, Value::Int(0), u(0_u64), Value::Int(0), Value::Int(0)]);
+    Ok(row)
 }
 
 fn now_us() -> u64 {

@@ -347,7 +347,7 @@ impl MetadataLocks {
         let before: Vec<_> = wanted.iter().map(|(lock, _)| lock.state.lock().held_by(owner).copied()).collect();
         let deadline = Instant::now().checked_add(timeout);
         let left = || deadline.map_or(timeout, |d| d.saturating_duration_since(Instant::now()));
-        let (mut first, mut rounds, mut keep_for) = (0, 0, KEEP_FOR);
+        let (mut first, mut rounds, mut keep_for) = (0, 0_u32, KEEP_FOR);
         loop {
             self.acquire(owner, &wanted[first].0, wanted[first].1, left(), interrupt).await?;
             let busy = (0..wanted.len()).filter(|&i| i != first).find(|&i| !self.try_acquire(owner, &wanted[i].0, wanted[i].1));
@@ -359,7 +359,7 @@ impl MetadataLocks {
             }
             first = busy;
             rounds += 1;
-            if rounds % ROUNDS_WITHOUT_ANY == 0 {
+            if rounds.is_multiple_of(ROUNDS_WITHOUT_ANY) {
                 if self.acquire_in_order(owner, wanted, &before, left().min(keep_for), interrupt).await? {
                     return Ok(());
                 }

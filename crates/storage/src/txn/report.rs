@@ -12,7 +12,7 @@ use super::system::System;
 use crate::btree::{Direction, LeafScan, RecordFlags};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
-use crate::lock::{HeldRange, HeldRun, RangeKind, Span, Wants, Waiter};
+use crate::lock::{HeldRange, HeldRun, RangeKind, Wants, Waiter};
 use crate::sync::{Arc, Ordering};
 
 /// What a lock on a record covers.

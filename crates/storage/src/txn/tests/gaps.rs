@@ -502,7 +502,7 @@ fn reports_show_gaps_on_the_records_behind_them() {
     let contended = ["Exclusive Record 10", "Exclusive Gap 30", "Exclusive InsertIntention 30 waits for 1", "Exclusive Record 10 waits for 1"];
     assert_eq!((text(&engine.contended_locks().unwrap()), engine.lock_waits().unwrap().len()), (contended.map(String::from).to_vec(), 2));
     let locks = engine.txn_locks(reader.id().unwrap()).unwrap().unwrap();
-    assert_eq!((locks.rows, locks.indexes), (2, [t].into()));
+    assert_eq!((locks.rows, locks.indexes), (2, std::collections::BTreeSet::from([t])));
     let size = engine.txn_size(reader.id().unwrap()).unwrap();
     assert_eq!((size.locked_keys, size.locked_ranges, size.entries_changed), (2, 1, 0));
     commit(reader);

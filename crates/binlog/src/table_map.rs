@@ -22,15 +22,15 @@ pub struct TableMap {
 const BIT_LEN_EXACT: u16 = 1;
 
 impl TableMap {
-    /// `table_id` (48 bits) ties rows events to this event; it must be another one whenever the definition changes. Names have at most
-    /// 255 bytes.
+    /// `table_id` (48 bits) ties rows events to this event; it must be another one whenever the definition changes. Panics if a name has
+    /// more than 255 bytes.
     pub fn new(table_id: u64, schema: &str, table: &str, columns: &[Column<'_>], metadata: RowMetadata) -> TableMap {
         let packings: Vec<Packing> = columns.iter().map(|column| Packing::of(column.ty)).collect();
         let mut body = Vec::new();
         push_table_id(table_id, &mut body);
         body.extend_from_slice(&BIT_LEN_EXACT.to_le_bytes());
         for name in [schema, table] {
-            body.push(name.len() as u8);
+            body.push(u8::try_from(name.len()).expect("names have at most 255 bytes"));
             body.extend_from_slice(name.as_bytes());
             body.push(0);
         }

@@ -130,12 +130,12 @@ pub mod flags2 {
 /// More schemas than this are written as "any".
 const MAX_UPDATED_SCHEMAS: usize = 16;
 
-/// Appends a raw QUERY_EVENT: `sql`, in the client's character set, run with `schema` (at most 255 bytes) as the default one.
+/// Appends a raw QUERY_EVENT: `sql`, in the client's character set, run with `schema` as the default one. Panics if its name has more than 255 bytes.
 pub fn query(stamp: Stamp, context: &QueryContext<'_>, schema: &str, sql: &[u8], out: &mut Vec<u8>) {
     let start = open(out, stamp, EventType::QUERY, if context.suppress_use { header_flags::SUPPRESS_USE } else { 0 });
     out.extend_from_slice(&context.thread_id.to_le_bytes());
     out.extend_from_slice(&context.exec_seconds.to_le_bytes());
-    out.push(schema.len() as u8);
+    out.push(u8::try_from(schema.len()).expect("names have at most 255 bytes"));
     out.extend_from_slice(&context.error_code.to_le_bytes());
     let length_at = out.len();
     out.extend_from_slice(&[0; 2]);
@@ -167,7 +167,7 @@ fn push_status_variables(context: &QueryContext<'_>, out: &mut Vec<u8>) {
         }
     }
     if !context.time_zone.is_empty() {
-        out.extend_from_slice(&[5, context.time_zone.len() as u8]);
+        out.extend_from_slice(&[5, u8::try_from(context.time_zone.len()).expect("names of time zones have at most 255 bytes")]);
         out.extend_from_slice(context.time_zone.as_bytes());
     }
     for (code, id) in [(7, context.lc_time_names), (8, context.charset_database)] {

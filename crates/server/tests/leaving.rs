@@ -1,4 +1,4 @@
-//! Clients that leave, or that read nothing, while their statement runs.
+//! Clients that leave, or that read nothing, while their statement runs; many that wait.
 
 mod common;
 #[path = "common/raw.rs"]
@@ -109,4 +109,25 @@ fn a_replica_that_comes_back_ends_its_older_stream() {
     wait_for(&mut other, &format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id IN ({}, {})", first.id, program.id), "0");
     wait_for(&mut other, streams, "3");
     wait_for(&mut other, "SELECT CAST(variable_value AS UNSIGNED) FROM performance_schema.global_status WHERE variable_name = 'Rpl_semi_sync_source_clients'", "3");
+}
+
+/// Each of them holds a thread: more of them than tokio allows unless it is told to (512).
+#[test]
+fn sessions_that_wait_for_a_lock_leave_threads_for_who_releases_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("data"), &["--max-connections=700"]);
+    let mut holder = Raw::connect(&server, 0, "libmysql");
+    assert_eq!(value(&mut holder, "SELECT GET_LOCK('x', 0)"), "1");
+    let waiters: Vec<Raw> = (0..550)
+        .map(|_| {
+            let mut waiter = Raw::connect(&server, 0, "libmysql");
+            waiter.query("SELECT GET_LOCK('x', -1)");
+            waiter
+        })
+        .collect();
+    wait_for(&mut holder, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'", "550");
+    let mut other = Raw::connect(&server, 0, "libmysql");
+    other.ok(&format!("KILL {}", waiters[0].id));
+    wait_for(&mut other, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'", "549");
+    assert_eq!(value(&mut holder, "SELECT RELEASE_LOCK('x')"), "1");
 }

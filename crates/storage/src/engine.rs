@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
-use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LeftByCrash, LockReport, Pace, Prepared, ROOT_INDEX, System, Txn, TxnSize};
+use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LeftByCrash, LockReport, LockReports, Pace, Prepared, ROOT_INDEX, System, Txn, TxnLocks, TxnSize};
 use crate::waits::Waits;
 use crate::wal::{ControlFile, LogFollower};
 
@@ -271,9 +271,24 @@ impl Engine {
         Stats::of(&self.inner.system)
     }
 
-    /// All locks that are held or waited for, as InnoDB would show them: see [`LockReport`]. An error of the disk.
-    pub fn locks(&self) -> Result<Vec<LockReport>> {
-        self.inner.system.lock_reports()
+    /// Locks that are held, about `most` of them, and all that are waited for, as InnoDB would show them: see [`LockReport`]. An error of the disk.
+    pub fn locks(&self, most: usize) -> Result<LockReports> {
+        self.inner.system.lock_reports(most)
+    }
+
+    /// The locks that are waited for. An error of the disk.
+    pub fn lock_waits(&self) -> Result<Vec<LockReport>> {
+        self.inner.system.lock_waits()
+    }
+
+    /// The locks that are waited for, and those that are held on the same records. An error of the disk.
+    pub fn contended_locks(&self) -> Result<Vec<LockReport>> {
+        self.inner.system.contended_locks()
+    }
+
+    /// What a transaction has locks on, counted; `None` once it has ended. An error of the disk.
+    pub fn txn_locks(&self, id: TxnId) -> Result<Option<TxnLocks>> {
+        self.inner.system.txn_locks(id)
     }
 
     /// Somebody has the lock on a number (`Txn::number_lock`).

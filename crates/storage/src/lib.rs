@@ -55,8 +55,8 @@ pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
     ActiveTxn, BatchOutcome, Bounds, ChangedKeys, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, LoadTxn, Loaded, LockExtent,
-    LockMode, LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, SealedLoad, ShareRange, SharedTxn, Snapshot, SortedRows, Txn,
-    TxnActivity, TxnSize, WaitReport, Watch, WatchBudget,
+    LockMode, LockReport, LockReports, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, SealedLoad, ShareRange, SharedTxn, Snapshot, SortedRows, Txn,
+    TxnActivity, TxnLocks, TxnSize, WaitReport, Watch, WatchBudget,
 };
 pub use waits::{
     Blocked, CommitSyncs, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

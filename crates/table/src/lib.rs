@@ -73,7 +73,7 @@ pub use full_text::{STOPWORDS, StopwordList, Stopwords, WordParser, WordRows, Wo
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, DiskUsage, FileUsage, FutureWait, IndexId, Interrupt, IoSum, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,
-    LockExtent, LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked,
+    LockExtent, LockMode, LockReport, LockReports, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnLocks, TxnSize, WaitKind, WaitSum, Waits, blocked,
     leave_processors, lower_priority, processor, waiting,
 };
 pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, RoutineGrants, TableGrants};
@@ -93,4 +93,4 @@ pub use transaction::{Savepoints, Snapshot, StatementSavepoint, Transaction};
 pub use trigger::{TriggerDef, TriggerEvent, TriggerPlace, TriggerTime};
 pub use usage::{RowUse, RowUses};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
-pub use xa::XaBranch;
+pub use xa::{LeftTransaction, XaBranch};

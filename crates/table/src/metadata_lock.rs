@@ -24,6 +24,10 @@ use crate::timer::{Alarm, Timer};
 
 /// How often a waiter looks at its interrupt flag.
 const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
+/// How often who wants several locks lets all go because one is busy, before it keeps those that it gets,
+const ROUNDS_WITHOUT_ANY: u32 = 10;
+/// and for how long at first: whom it keeps from them may be waited for elsewhere, for a row.
+const KEEP_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataMode {
@@ -326,8 +330,10 @@ impl MetadataLocks {
         grant(&mut state);
     }
 
-    /// Takes all locks, holding none, but in a mode that it had before, while it waits for one: so DDL and LOCK TABLES on several tables close no
-    /// circle.
+    /// Takes all locks. First holding none, but in a mode that it had before, while it waits for one: so DDL and LOCK TABLES on several tables close no
+    /// circle. Where one is always busy when another one is free that never ends: then some rounds are followed by one in which it keeps what it has
+    /// got while it waits for the next, in the order that all keep to who do this. Somebody else who has one of them and wants another may be the victim of
+    /// a deadlock then, as in MySQL.
     pub(crate) async fn acquire_all(
         &self,
         owner: Owner,
@@ -340,10 +346,10 @@ impl MetadataLocks {
         }
         let before: Vec<_> = wanted.iter().map(|(lock, _)| lock.state.lock().held_by(owner).copied()).collect();
         let deadline = Instant::now().checked_add(timeout);
-        let mut first = 0;
+        let left = || deadline.map_or(timeout, |d| d.saturating_duration_since(Instant::now()));
+        let (mut first, mut rounds, mut keep_for) = (0, 0_u32, KEEP_FOR);
         loop {
-            let left = deadline.map_or(timeout, |d| d.saturating_duration_since(Instant::now()));
-            self.acquire(owner, &wanted[first].0, wanted[first].1, left, interrupt).await?;
+            self.acquire(owner, &wanted[first].0, wanted[first].1, left(), interrupt).await?;
             let busy = (0..wanted.len()).filter(|&i| i != first).find(|&i| !self.try_acquire(owner, &wanted[i].0, wanted[i].1));
             let Some(busy) = busy else { return Ok(()) };
             for (i, (lock, _)) in wanted.iter().enumerate() {
@@ -352,6 +358,60 @@ impl MetadataLocks {
                 }
             }
             first = busy;
+            rounds += 1;
+            if rounds.is_multiple_of(ROUNDS_WITHOUT_ANY) {
+                if self.acquire_in_order(owner, wanted, &before, left().min(keep_for), interrupt).await? {
+                    return Ok(());
+                }
+                keep_for = keep_for.saturating_mul(2);
+            }
+            if left().is_zero() {
+                return Err(errors::lock_wait_timeout());
+            }
+        }
+    }
+
+    /// Takes all locks, each while it holds those before it. False: that took longer than `limit`, or closed a circle; the owner has what it had `before`.
+    async fn acquire_in_order(
+        &self,
+        owner: Owner,
+        wanted: &[(Arc<MetadataLock>, MetadataMode)],
+        before: &[Option<MetadataMode>],
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<bool, MySqlError> {
+        let mut order: Vec<usize> = (0..wanted.len()).collect();
+        // Whoever wants a lock has the same one: its address is an order for all.
+        order.sort_unstable_by_key(|&i| Arc::as_ptr(&wanted[i].0) as usize);
+        let deadline = Instant::now().checked_add(limit);
+        let mut kept = Kept { locks: self, owner, taken: Vec::with_capacity(wanted.len()) };
+        for i in order {
+            let (lock, mode) = &wanted[i];
+            let left = deadline.map_or(limit, |d| d.saturating_duration_since(Instant::now()));
+            match self.acquire(owner, lock, *mode, left, interrupt).await {
+                Ok(()) => kept.taken.push((lock, before[i])),
+                // A circle that is there without what it has kept is found again when it holds nothing.
+                Err(e) if matches!(e.code, 1205 | 1213) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        kept.taken.clear();
+        Ok(true)
+    }
+}
+
+/// Locks that are given back unless all were got.
+struct Kept<'a> {
+    locks: &'a MetadataLocks,
+    owner: Owner,
+    /// With what the owner had before.
+    taken: Vec<(&'a Arc<MetadataLock>, Option<MetadataMode>)>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        for (lock, before) in self.taken.drain(..) {
+            self.locks.give_back(self.owner, lock, before);
         }
     }
 }
@@ -636,6 +696,68 @@ mod tests {
         for lock in [&a, &b] {
             assert_eq!(lock.state.lock().holders, [(one, MetadataMode::Exclusive)]);
         }
+    }
+
+    /// Others go from one table to the other and have always one of them.
+    #[test]
+    fn several_locks_of_which_one_is_always_busy_are_got() {
+        let (locks, a, b) = setup();
+        let never = Interrupt::default();
+        let long = Duration::from_secs(30);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let owner = locks.new_owner();
+                let (mut held, mut next) = (&a, &b);
+                block_on(locks.acquire(owner, held, MetadataMode::Write, long, &never)).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    match block_on(locks.acquire(owner, next, MetadataMode::Write, long, &never)) {
+                        Ok(()) => {
+                            locks.release(owner, held);
+                            std::mem::swap(&mut held, &mut next);
+                        }
+                        Err(e) => {
+                            assert_eq!(e.code, 1213);
+                            locks.release(owner, held);
+                            block_on(locks.acquire(owner, held, MetadataMode::Write, long, &never)).unwrap();
+                        }
+                    }
+                }
+                locks.release(owner, held);
+            });
+            let owner = locks.new_owner();
+            let wanted = [(a.clone(), MetadataMode::Exclusive), (b.clone(), MetadataMode::Exclusive)];
+            let got = block_on(locks.acquire_all(owner, &wanted, long, &never));
+            done.store(true, Ordering::Relaxed);
+            got.unwrap();
+            for lock in [&a, &b] {
+                assert_eq!(lock.state.lock().holders, [(owner, MetadataMode::Exclusive)]);
+                locks.release(owner, lock);
+            }
+        });
+    }
+
+    #[test]
+    fn what_was_kept_for_several_locks_is_given_back() {
+        let (locks, a, b) = setup();
+        let (one, two, three) = (locks.new_owner(), locks.new_owner(), locks.new_owner());
+        let never = Interrupt::default();
+        let last = if Arc::as_ptr(&a) < Arc::as_ptr(&b) { &b } else { &a };
+        let first = if Arc::ptr_eq(last, &b) { &a } else { &b };
+        assert!(locks.try_acquire(one, first, MetadataMode::Read) && locks.try_acquire(two, last, MetadataMode::Read));
+        let wanted = [(a.clone(), MetadataMode::Exclusive), (b.clone(), MetadataMode::Exclusive)];
+        let before = wanted.each_ref().map(|(lock, _)| Arc::ptr_eq(lock, first).then_some(MetadataMode::Read));
+        let long = Duration::from_secs(5);
+        let late = block_on(locks.acquire_in_order(one, &wanted, &before, Duration::from_millis(10), &never));
+        assert!(!late.unwrap());
+        assert_eq!(first.state.lock().holders, [(one, MetadataMode::Read)]);
+        let mut wait = Box::pin(locks.acquire_in_order(one, &wanted, &before, long, &never));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(first.state.lock().holders, [(one, MetadataMode::Exclusive)]);
+        assert!(!locks.try_acquire(three, first, MetadataMode::Read));
+        drop(wait);
+        assert_eq!(first.state.lock().holders, [(one, MetadataMode::Read)]);
+        assert!(locks.waits.lock().is_empty());
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use highkey_binlog::Xid;
-use highkey_storage::{CommitWait, Engine, Prepared, Waits};
+use highkey_storage::{CommitWait, Engine, Isolation, Prepared, TxnId, Waits};
 use highkey_types::{MySqlError, errors};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -73,10 +74,21 @@ enum Work {
 struct Named {
     xid: Arc<Xid>,
     prepared: bool,
-    /// Prepared, and held by no session.
+    /// Prepared, and held by no session,
     left: Option<Work>,
+    /// since when.
+    since: SystemTime,
     /// Whoever prepared it may not have got to note that: an earlier life of the database prepared it, or a replica whose note failed.
     unnoted: bool,
+}
+
+/// A prepared transaction that no session has.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftTransaction {
+    pub id: TxnId,
+    /// Since then nobody has it: its session has ended, or the database was opened.
+    pub since: SystemTime,
+    pub isolation: Isolation,
 }
 
 /// All transactions in two phases, by the parts of their names that tell them apart. As in MySQL the format does not.
@@ -100,7 +112,7 @@ impl XaBranches {
             let deltas = info.tables.iter().filter_map(state).collect();
             let prepared = PreparedTransaction { inner, deltas, logged: info.logged, _locks: HeldLocks::restored(locks, &info.tables) };
             let left = Some(Work::Changed(Box::new(prepared)));
-            let named = Named { xid: Arc::new(info.xid), prepared: true, left, unnoted: true };
+            let named = Named { xid: Arc::new(info.xid), prepared: true, left, since: SystemTime::now(), unnoted: true };
             branches.named.lock().insert(key(&named.xid), named);
         }
         Ok(branches)
@@ -120,7 +132,7 @@ impl Database {
         let mut named = self.xa.named.lock();
         let std::collections::btree_map::Entry::Vacant(free) = named.entry(key(&xid)) else { return None };
         let xid = Arc::new(xid);
-        free.insert(Named { xid: xid.clone(), prepared: false, left: None, unnoted: false });
+        free.insert(Named { xid: xid.clone(), prepared: false, left: None, since: SystemTime::now(), unnoted: false });
         Some(XaBranch { db: self.clone(), xid, work: Work::Open })
     }
 
@@ -135,6 +147,16 @@ impl Database {
     /// The names of all prepared transactions: XA RECOVER.
     pub fn xa_prepared(&self) -> Vec<Arc<Xid>> {
         self.xa.named.lock().values().filter(|named| named.prepared).map(|named| named.xid.clone()).collect()
+    }
+
+    /// Those that no session has and that have changed something, for reports.
+    pub fn xa_left(&self) -> Vec<LeftTransaction> {
+        let named = self.xa.named.lock();
+        let left = named.values().filter_map(|named| match &named.left {
+            Some(Work::Changed(prepared)) => Some(LeftTransaction { id: prepared.inner.id(), since: named.since, isolation: prepared.inner.isolation() }),
+            _ => None,
+        });
+        left.collect()
     }
 
     /// Whether a transaction of this name is prepared, and whoever prepared it may not have got to note that: an earlier life of the database
@@ -304,7 +326,7 @@ impl Drop for XaBranch {
         };
         let mut named = self.db.xa.named.lock();
         if let Some(named) = named.get_mut(&key(&self.xid)) {
-            named.left = Some(left);
+            (named.left, named.since) = (Some(left), SystemTime::now());
         }
     }
 }

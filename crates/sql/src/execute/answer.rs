@@ -8,7 +8,7 @@ use highkey_types::{Charset, Collation, MySqlError, Value, column_flags};
 use super::{Failure, Outcome};
 use crate::plan::{ExprType, Field};
 use crate::session::{Column, ColumnFlags, ResultSink, Session, SessionState};
-use crate::show::Answer;
+use crate::show::{Answer, BinlogEvents};
 
 /// Columns as the client is told about them.
 pub fn columns(state: &SessionState, fields: &[Field]) -> Vec<Column> {
@@ -54,6 +54,38 @@ impl Session {
             }
         }
         Ok(Outcome::Rows { count: answer.rows.len() as u64, found })
+    }
+
+    /// A file may be long: what is in memory is a piece of it.
+    pub(crate) async fn send_binlog_events(
+        &mut self,
+        answer: Answer,
+        mut events: Option<BinlogEvents>,
+        found: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, Failure> {
+        let (mut rows, mut count) = (answer.rows, 0);
+        let mut begun = false;
+        loop {
+            if let Some(events) = &mut events {
+                let state = &self.state;
+                rows = state.instance.database().engine().blocking(|| events.next_rows(state))?;
+            }
+            if !begun {
+                sink.columns(&columns(&self.state, &answer.fields));
+                begun = true;
+            }
+            for row in &rows {
+                sink.row(row);
+                if sink.wants_flush() {
+                    sink.flush().await?;
+                }
+            }
+            count += rows.len() as u64;
+            if events.as_ref().is_none_or(BinlogEvents::is_done) {
+                return Ok(Outcome::Rows { count, found });
+            }
+        }
     }
 }
 

@@ -347,7 +347,13 @@ impl Session {
             Statement::Deallocate(name) => self.deallocate(name),
             Statement::Show(show) => {
                 let answer = show::show(&mut self.state, show)?;
-                self.send(answer, show.what.is_query(), sink).await
+                match &show.what {
+                    ShowWhat::BinlogEvents { file, from, limit } => {
+                        let events = show::BinlogEvents::open(&self.state, file.as_deref(), *from, *limit)?;
+                        self.send_binlog_events(answer, events, show.what.is_query(), sink).await
+                    }
+                    what => self.send(answer, what.is_query(), sink).await,
+                }
             }
             Statement::Describe { table, column } => {
                 let answer = show::describe(&mut self.state, table, column.as_deref())?;

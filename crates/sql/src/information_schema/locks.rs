@@ -3,13 +3,13 @@
 //! Names of locks are `transaction:index:record`, the record by a hash of its key; those that are waited for end with `:w`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
-use highkey_types::{DateTime, MySqlError, Time, Value};
+use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LeftTransaction, LockExtent, LockMode, LockReport, Stage, Table, TxnId};
+use highkey_types::{DateTime, MySqlError, Time, Value, Warning};
 
 use super::rows::{t, u};
 use crate::session::{Instance, ProcessEntry, SessionState, error};
@@ -27,11 +27,37 @@ fn places(instance: &Instance) -> Places {
     places
 }
 
-/// All locks of tables; those of the engine's own indexes and of private tables are nobody's business.
-fn reports(instance: &Instance, places: &Places) -> Result<Vec<LockReport>, MySqlError> {
-    let mut all = instance.database().engine().locks().map_err(|e| error::err(1030, format!("Got error from storage engine: {e}")))?;
+/// More locks than this are not shown: a range can have as many as a table has rows.
+const LOCKS_SHOWN_MAX: usize = 100_000;
+
+fn engine_error(e: impl Display) -> MySqlError {
+    error::err(1030, format!("Got error from storage engine: {e}"))
+}
+
+/// The locks of tables; those of the engine's own indexes and of private tables are nobody's business.
+fn of_tables(mut all: Vec<LockReport>, places: &Places) -> Vec<LockReport> {
     all.retain(|lock| places.contains_key(&lock.index.0));
-    Ok(all)
+    all
+}
+
+/// All waits, and the locks that are held on what is waited for.
+fn contended(instance: &Instance, places: &Places) -> Result<Vec<LockReport>, MySqlError> {
+    Ok(of_tables(instance.database().engine().contended_locks().map_err(engine_error)?, places))
+}
+
+/// The waits, by who waits.
+fn waits(instance: &Instance, places: &Places) -> Result<HashMap<TxnId, LockReport>, MySqlError> {
+    let all = instance.database().engine().lock_waits().map_err(engine_error)?;
+    Ok(of_tables(all, places).into_iter().map(|lock| (lock.txn, lock)).collect())
+}
+
+/// About how many rows a transaction has locked, and how many tables it has locks of.
+fn locked(instance: &Instance, places: &Places, id: Option<TxnId>, wait: Option<&LockReport>) -> Result<(u64, u64), MySqlError> {
+    let Some(id) = id else { return Ok((0, 0)) };
+    let locks = instance.database().engine().txn_locks(id).map_err(engine_error)?.unwrap_or_default();
+    let indexes = locks.indexes.iter().copied().chain(wait.map(|lock| lock.index));
+    let tables: BTreeSet<u64> = indexes.filter_map(|index| Some(places.get(&index.0)?.0.id().0)).collect();
+    Ok((locks.rows, tables.len() as u64))
 }
 
 fn lock_id(lock: &LockReport) -> String {
@@ -82,12 +108,16 @@ fn thread(sessions: &HashMap<TxnId, Arc<ProcessEntry>>, txn: TxnId) -> Value {
 }
 
 /// performance_schema.data_locks. A table's intention lock is shown where the transaction has locks of its records.
-pub(super) fn data_locks(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+pub(super) fn data_locks(state: &SessionState, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
     let places = places(&state.instance);
     let sessions = sessions(&state.instance);
     let mut rows = Vec::new();
     let mut intentions: BTreeMap<(TxnId, u64), (&str, &Arc<Table>)> = BTreeMap::new();
-    let reports = reports(&state.instance, &places)?;
+    let shown = state.instance.database().engine().locks(LOCKS_SHOWN_MAX).map_err(engine_error)?;
+    if shown.is_cut {
+        warnings.push(error::warning(1105, format!("More than {LOCKS_SHOWN_MAX} locks are held: not all of them are shown")));
+    }
+    let reports = of_tables(shown.locks, &places);
     let row = |id: String, txn: TxnId, table: &Table, index: Value, kind: &str, mode: &str, granted: bool, data: Value| {
         let def = table.def();
         let status = if granted { "GRANTED" } else { "WAITING" };
@@ -117,7 +147,7 @@ pub(super) fn data_locks(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlE
 pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
     let places = places(&state.instance);
     let sessions = sessions(&state.instance);
-    let reports = reports(&state.instance, &places)?;
+    let reports = contended(&state.instance, &places)?;
     let held: BTreeSet<String> = reports.iter().filter(|lock| lock.wait.is_none()).map(lock_id).collect();
     let mut rows = Vec::new();
     for lock in &reports {
@@ -141,26 +171,34 @@ pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, M
 pub(super) fn lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
     let places = places(&state.instance);
     let sessions = sessions(&state.instance);
-    let reports = reports(&state.instance, &places)?;
+    let reports = contended(&state.instance, &places)?;
     let moment = |us: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(us as i64).unwrap_or_default()));
     let age = |us: u64| (now_us() / 1_000_000).saturating_sub(us / 1_000_000) as i64;
     let time = |us: u64| Value::Time(Time { micros: age(us) * 1_000_000 });
     let query = |side: &Side| side.query.clone().map_or(Value::Null, Value::Text);
+    let waits = reports.iter().filter_map(|lock| Some((lock.txn, lock.wait.as_ref()?)));
+    let involved: BTreeSet<TxnId> = waits.flat_map(|(txn, wait)| wait.blockers.iter().copied().chain([txn])).collect();
+    let mut sides = HashMap::new();
+    for txn in involved {
+        if let Some(found) = side(state, &places, &sessions, txn)? {
+            sides.insert(txn, found);
+        }
+    }
     let mut rows = Vec::new();
     for lock in &reports {
         let Some(wait) = &lock.wait else { continue };
-        let Some(waiter) = side(&sessions, &reports, lock.txn) else { continue };
+        let Some(waiter) = sides.get(&lock.txn) else { continue };
         let def = places[&lock.index.0].0.def();
         let table = format!("{}.{}", show::quote(&def.schema), show::quote(&def.name));
         for &txn in &wait.blockers {
-            let Some(blocker) = side(&sessions, &reports, txn) else { continue };
+            let Some(blocker) = sides.get(&txn) else { continue };
             let of_blocker = |held: &&LockReport| held.txn == txn && held.index == lock.index && held.key == lock.key;
             let held = reports.iter().filter(of_blocker).min_by_key(|held| held.wait.is_some());
             let index = t(&def.indexes[places[&lock.index.0].1].name);
             let mut row = vec![moment(wait.since_us), time(wait.since_us), Value::Int(age(wait.since_us)), t(&table), t(&def.schema), t(&def.name), Value::Null, Value::Null, index];
             row.extend([t("RECORD"), t(lock.txn.0.to_string()), moment(waiter.started_us), time(waiter.started_us), u(waiter.rows_locked), u(waiter.rows_changed)]);
-            row.extend([u(waiter.connection), query(&waiter), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
-            row.extend([query(&blocker), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
+            row.extend([u(waiter.connection), query(waiter), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
+            row.extend([query(blocker), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
             row.extend([moment(blocker.started_us), time(blocker.started_us), u(blocker.rows_locked), u(blocker.rows_changed)]);
             row.extend([t(format!("KILL QUERY {}", blocker.connection)), t(format!("KILL {}", blocker.connection))]);
             rows.push(row);
@@ -179,18 +217,12 @@ struct Side {
 }
 
 /// `None` for a transaction that is no session's, or has ended meanwhile.
-fn side(sessions: &HashMap<TxnId, Arc<ProcessEntry>>, reports: &[LockReport], txn: TxnId) -> Option<Side> {
-    let process = sessions.get(&txn)?;
-    let active = process.activity().get()?;
+fn side(state: &SessionState, places: &Places, sessions: &HashMap<TxnId, Arc<ProcessEntry>>, txn: TxnId) -> Result<Option<Side>, MySqlError> {
+    let Some((process, active)) = sessions.get(&txn).and_then(|process| Some((process, process.activity().get()?))) else { return Ok(None) };
     let snapshot = process.snapshot();
     let query = snapshot.info.filter(|_| snapshot.command != "Sleep");
-    let own = reports.iter().filter(|lock| lock.txn == txn);
-    Some(Side { connection: process.id(), query, started_us: active.started_us, rows_locked: records(own), rows_changed: active.rows_changed })
-}
-
-/// How many records these locks lock.
-fn records<'l>(locks: impl Iterator<Item = &'l LockReport>) -> u64 {
-    locks.filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count() as u64
+    let (rows_locked, _) = locked(&state.instance, places, Some(txn), None)?;
+    Ok(Some(Side { connection: process.id(), query, started_us: active.started_us, rows_locked, rows_changed: active.rows_changed }))
 }
 
 fn level(isolation: Isolation) -> &'static str {
@@ -226,24 +258,27 @@ pub(super) fn current_transactions(state: &SessionState) -> Vec<Vec<Value>> {
 /// information_schema.INNODB_TRX. Not the asking session's, if it has locked nothing: it has a view only to ask.
 pub(super) fn transactions(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
     let places = places(&state.instance);
-    let reports = reports(&state.instance, &places)?;
+    let waits = waits(&state.instance, &places)?;
     let mut rows = Vec::new();
     for process in state.instance.processes().all() {
         if let Some(active) = process.activity().get()
             && (active.id.is_some() || process.id() != state.client.connection_id)
         {
-            rows.push(transaction(state, &process, &active, &reports, &places));
+            let wait = active.id.and_then(|id| waits.get(&id));
+            rows.push(transaction(state, &process, &active, wait, &places)?);
         }
+    }
+    for left in state.instance.database().xa_left() {
+        rows.push(left_transaction(state, &left, &places)?);
     }
     Ok(rows)
 }
 
-fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn, reports: &[LockReport], places: &Places) -> Vec<Value> {
+fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn, wait: Option<&LockReport>, places: &Places) -> Result<Vec<Value>, MySqlError> {
     let moment = |micros: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros as i64).unwrap_or_default()));
-    let own: Vec<&LockReport> = reports.iter().filter(|lock| Some(lock.txn) == active.id).collect();
-    let waiting = own.iter().find_map(|lock| Some((*lock, lock.wait.as_ref()?)));
+    let waiting = wait.and_then(|lock| Some((lock, lock.wait.as_ref()?)));
     let size = active.id.and_then(|id| state.instance.database().engine().txn_size(id)).unwrap_or_default();
-    let tables: BTreeSet<u64> = own.iter().map(|lock| places[&lock.index.0].0.id().0).collect();
+    let (records, tables) = locked(&state.instance, places, active.id, wait)?;
     let snapshot = process.snapshot();
     let running = snapshot.command != "Sleep";
     let operation = match waiting {
@@ -252,10 +287,13 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         None => Value::Null,
     };
     let locks = size.locked_keys + size.locked_ranges;
-    let records = records(own.iter().copied());
-    vec![
+    Ok(vec![
         u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
-        t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
+        t(match waiting {
+            Some(_) => "LOCK WAIT",
+            None if process.progress().stage() == Stage::RollingBack => "ROLLING BACK",
+            None => "RUNNING",
+        }),
         moment(active.started_us),
         waiting.map_or(Value::Null, |(lock, _)| t(lock_id(lock))),
         waiting.map_or(Value::Null, |(_, wait)| moment(wait.since_us)),
@@ -263,22 +301,35 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         u(process.id()),
         snapshot.info.as_ref().filter(|_| running).map_or(Value::Null, |info| t(&**info)),
         operation,
-        u(if running { tables.len() as u64 } else { 0 }),
-        u(tables.len() as u64),
+        u(if running { tables } else { 0 }),
+        u(tables),
         u(locks as u64),
         u(size.lock_bytes as u64),
         u(records),
         u(active.rows_changed),
         u(0_u64),
         t(level(active.isolation)),
-        Value::Int(1),
-        Value::Int(1),
+        Value::Int(i64::from(process.checks_unique())),
+        Value::Int(i64::from(process.checks_foreign_keys())),
         Value::Null,
         Value::Int(0),
         u(0_u64),
         Value::Int(i64::from(process.is_read_only())),
         Value::Int(i64::from(active.id.is_none() && !process.is_in_transaction())),
-    ]
+    ])
+}
+
+/// A prepared transaction of no session: it has no connection, and waits for nothing.
+fn left_transaction(state: &SessionState, left: &LeftTransaction, places: &Places) -> Result<Vec<Value>, MySqlError> {
+    let since = left.since.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
+    let size = state.instance.database().engine().txn_size(left.id).unwrap_or_default();
+    let (records, tables) = locked(&state.instance, places, Some(left.id), None)?;
+    let locks = (size.locked_keys + size.locked_ranges) as u64;
+    let mut row = vec![u(left.id.0), t("RUNNING"), Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(since).unwrap_or_default()))];
+    row.extend([Value::Null, Value::Null, u(locks + size.entries_changed), u(0_u64), Value::Null, Value::Null, u(0_u64), u(tables), u(locks)]);
+    row.extend([u(size.lock_bytes as u64), u(records), u(size.entries_changed), u(0_u64), t(level(left.isolation)), Value::Int(1), Value::Int(1)]);
+    row.extend([Value::Null, Value::Int(0), u(0_u64), Value::Int(0), Value::Int(0)]);
+    Ok(row)
 }
 
 fn now_us() -> u64 {
@@ -294,7 +345,7 @@ fn moment_text() -> String {
 }
 
 /// What InnoDB's monitor says of a transaction before it comes to its locks. `wait` is what it waits for, `tables` those it has locks of.
-fn transaction_lines(instance: &Instance, process: &ProcessEntry, active: &ActiveTxn, wait: Option<&LockReport>, tables: usize) -> String {
+fn transaction_lines(instance: &Instance, process: &ProcessEntry, active: &ActiveTxn, wait: Option<&LockReport>, tables: u64) -> String {
     let size = active.id.and_then(|id| instance.database().engine().txn_size(id)).unwrap_or_default();
     let p = process.snapshot();
     let operation = match wait {
@@ -323,18 +374,18 @@ fn transaction_lines(instance: &Instance, process: &ProcessEntry, active: &Activ
 /// What SHOW ENGINE INNODB STATUS says under LIST OF TRANSACTIONS FOR EACH SESSION.
 pub(crate) fn transactions_text(instance: &Instance) -> Result<String, MySqlError> {
     let places = places(instance);
-    let reports = reports(instance, &places)?;
+    let waits = waits(instance, &places)?;
     let mut text = String::new();
     for process in instance.processes().all() {
         let Some(active) = process.activity().get() else {
             let _ = writeln!(text, "---TRANSACTION {}, not started\n0 lock struct(s), heap size 0, 0 row lock(s)", UNNUMBERED + process.id());
             continue;
         };
-        let own: Vec<&LockReport> = reports.iter().filter(|lock| Some(lock.txn) == active.id).collect();
-        let tables: BTreeSet<u64> = own.iter().map(|lock| places[&lock.index.0].0.id().0).collect();
-        let waiting = own.iter().find_map(|lock| Some((*lock, lock.wait.as_ref()?)));
+        let wait = active.id.and_then(|id| waits.get(&id));
+        let (_, tables) = locked(instance, &places, active.id, wait)?;
+        let waiting = wait.and_then(|lock| Some((lock, lock.wait.as_ref()?)));
         text += "---";
-        text += &transaction_lines(instance, &process, &active, waiting.map(|(lock, _)| lock), tables.len());
+        text += &transaction_lines(instance, &process, &active, wait, tables);
         if let Some((lock, wait)) = waiting {
             let seconds = seconds_since(wait.since_us);
             let _ = writeln!(text, "------- TRX HAS BEEN WAITING {seconds} SEC FOR THIS LOCK TO BE GRANTED:\n{}\n------------------", lock_text(&places, lock.txn, lock, true));

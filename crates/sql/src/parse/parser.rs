@@ -348,15 +348,15 @@ impl<'a> Parser<'a> {
     pub fn ident(&mut self) -> Result<String> {
         match self.peek() {
             Tok::Quoted(name) => {
-                let name = name.clone();
                 if name.is_empty() {
                     return self.fail();
                 }
+                let name = identifier(name);
                 self.advance();
                 Ok(name)
             }
             Tok::Word { reserved: false } => {
-                let name = self.word().unwrap_or_default().to_string();
+                let name = identifier(self.word().unwrap_or_default());
                 self.advance();
                 Ok(name)
             }
@@ -369,7 +369,7 @@ impl<'a> Parser<'a> {
         match (self.peek(), self.word()) {
             (_, Some(word)) => {
                 self.advance();
-                Ok(word.to_string())
+                Ok(identifier(word))
             }
             _ => self.ident(),
         }
@@ -390,7 +390,7 @@ impl<'a> Parser<'a> {
         let explicit = self.kw("AS");
         match self.peek() {
             Tok::Str { value, .. } if strings => {
-                let alias = value.to_string();
+                let alias = identifier(value);
                 self.advance();
                 Ok(Some(alias))
             }
@@ -582,4 +582,9 @@ impl<'a> Parser<'a> {
             _ => self.fail(),
         }
     }
+}
+
+/// A name as MySQL keeps it, in the three bytes at most of utf8mb3: characters beyond U+FFFF are question marks.
+pub(super) fn identifier(name: &str) -> String {
+    name.chars().map(|c| if c > '\u{ffff}' { '?' } else { c }).collect()
 }

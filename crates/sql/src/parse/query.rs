@@ -4,7 +4,7 @@ use highkey_types::errors;
 
 use super::ast::*;
 use super::lexer::Tok;
-use super::parser::{Parser, Result, unsupported};
+use super::parser::{Parser, Result, identifier, unsupported};
 
 /// SELECTs in each other, as in MySQL.
 const MAX_SELECTS: usize = 64;
@@ -15,11 +15,13 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// As many whole characters of a text as name a column.
 fn named_by(text: &str) -> String {
-    let mut end = text.len().min(MAX_NAME_BYTES);
-    while !text.is_char_boundary(end) {
+    let mut name = identifier(text);
+    let mut end = name.len().min(MAX_NAME_BYTES);
+    while !name.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].to_owned()
+    name.truncate(end);
+    name
 }
 
 impl Parser<'_> {

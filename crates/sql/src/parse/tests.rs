@@ -380,3 +380,12 @@ fn an_event_ends_where_its_body_does() {
         assert_eq!(error(&format!("ALTER EVENT e {cut}")).code, 1064, "{cut}");
     }
 }
+
+/// They would be too long for the binary log, whose names have 255 bytes.
+#[test]
+fn names_have_no_characters_beyond_the_basic_plane() {
+    let Statement::CreateDatabase { name, .. } = one("CREATE DATABASE `a\u{1f600}中`") else { panic!() };
+    assert_eq!(name, "a?中");
+    let Statement::DropDatabase { name, .. } = one("DROP DATABASE \u{1f600}") else { panic!() };
+    assert_eq!(name, "?");
+}

@@ -70,6 +70,8 @@ struct Activity {
 
 const READ_ONLY: u8 = 1;
 const IN_TRANSACTION: u8 = 2;
+const NO_FOREIGN_KEY_CHECKS: u8 = 1;
+const NO_UNIQUE_CHECKS: u8 = 2;
 
 /// One connection in the process list.
 pub struct ProcessEntry {
@@ -82,6 +84,8 @@ pub struct ProcessEntry {
     /// Its transaction, and how that was begun: bits of `READ_ONLY` and `IN_TRANSACTION`.
     transaction: Arc<TxnActivity>,
     transaction_mode: AtomicU8,
+    /// What the statement that began last does without: bits of `NO_FOREIGN_KEY_CHECKS` and `NO_UNIQUE_CHECKS`.
+    no_checks: AtomicU8,
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
     queries: Arc<QueryActivity>,
@@ -239,6 +243,19 @@ impl ProcessEntry {
     /// To be said when a transaction begins: START TRANSACTION READ ONLY, and whether it goes on after its first statement.
     pub fn set_transaction_mode(&self, read_only: bool, in_transaction: bool) {
         self.transaction_mode.store(u8::from(read_only) * READ_ONLY + u8::from(in_transaction) * IN_TRANSACTION, Ordering::Relaxed);
+    }
+
+    /// To be said when a statement begins: `foreign_key_checks` and `unique_checks`.
+    pub fn set_checks(&self, foreign_key: bool, unique: bool) {
+        self.no_checks.store(u8::from(!foreign_key) * NO_FOREIGN_KEY_CHECKS + u8::from(!unique) * NO_UNIQUE_CHECKS, Ordering::Relaxed);
+    }
+
+    pub fn checks_foreign_keys(&self) -> bool {
+        self.no_checks.load(Ordering::Relaxed) & NO_FOREIGN_KEY_CHECKS == 0
+    }
+
+    pub fn checks_unique(&self) -> bool {
+        self.no_checks.load(Ordering::Relaxed) & NO_UNIQUE_CHECKS == 0
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -523,6 +540,7 @@ impl ProcessList {
             progress,
             transaction: Arc::default(),
             transaction_mode: AtomicU8::new(0),
+            no_checks: AtomicU8::new(0),
             rows_examined: Arc::default(),
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),

@@ -1,5 +1,6 @@
 //! Transactions of a session by MySQL's rules: autocommit, implicit commit, savepoints, what an error undoes.
 
+use highkey_binlog::transaction::flags2;
 use highkey_table::{DefinitionPassage, Isolation, Passage, StatementSavepoint, Transaction};
 use highkey_types::MySqlError;
 
@@ -121,6 +122,8 @@ impl Session {
     pub(crate) fn transaction_begin_statement(&mut self) {
         self.transaction.statement = None;
         self.routines.settled = false;
+        let config = &self.state.config;
+        self.state.process.set_checks(config.foreign_key_checks, config.events.flags2 & flags2::RELAXED_UNIQUE_CHECKS == 0);
         if let Some(txn) = &mut self.transaction.current {
             txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
             txn.begin_statement();

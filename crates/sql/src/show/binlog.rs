@@ -2,7 +2,7 @@
 
 use highkey_binlog::describe;
 use highkey_binlog::FileReader;
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, Value};
 
 use super::{Answer, t, u};
 use crate::session::SessionState;
@@ -38,39 +38,75 @@ pub(super) fn replicas(state: &SessionState) -> Answer {
 
 const EVENTS: &str = "Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S";
 
-/// SHOW RELAYLOG EVENTS: there is no relay log.
+/// SHOW RELAYLOG EVENTS: there is no relay log. And the columns of SHOW BINLOG EVENTS.
 pub(super) fn relay_events() -> Answer {
     Answer::new(EVENTS, Vec::new())
 }
 
-/// Events of one file, the first one if none is named. Error 1220.
-pub(super) fn events(state: &SessionState, file: Option<&str>, from: Option<u64>, limit: Option<(u64, u64)>) -> Result<Answer, MySqlError> {
-    let Ok(binlog) = state.binlog() else { return Ok(Answer::new(EVENTS, Vec::new())) };
-    binlog.catch_up()?;
-    let failed = |why: &str| err(1220, format!("Error when executing command SHOW BINLOG EVENTS: {why}"));
-    let name = match file {
-        Some(name) => name.to_owned(),
-        None => binlog.files().first().map(|(name, _)| name.clone()).unwrap_or_default(),
-    };
-    let from = from.unwrap_or(4).max(4);
-    let missing = || failed("Could not find target log");
-    let checksum = binlog.has_checksums(&name)?.ok_or_else(missing)?;
-    let bytes = binlog.read_file(&name, if from == 4 { 0 } else { from })?.ok_or_else(missing)?;
-    let mut reader = if from == 4 { FileReader::new(bytes) } else { FileReader::resume(bytes, from, checksum) };
-    // MySQL looks whether there are enough after it has sent one: LIMIT 0 gives one event, LIMIT 1, 0 none.
-    let (skip, count) = limit.map_or((0, u64::MAX), |(skip, count)| (skip, if skip == 0 { count.max(1) } else { count }));
-    let mut rows = Vec::new();
-    let mut seen = 0;
-    while (rows.len() as u64) < count {
-        state.process.check()?;
-        let Some(event) = reader.next_event().map_err(|_| failed("Wrong offset or I/O error"))? else { break };
-        seen += 1;
-        if seen <= skip {
-            continue;
-        }
-        let (kind, info) = describe(event.raw).unwrap_or(("Unknown", String::new()));
-        let end = u64::from(event.header.log_pos);
-        rows.push(vec![t(&name), u(event.position), t(kind), u(event.header.server_id), u(end), t(info)]);
+/// Bytes of events that are read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// SHOW BINLOG EVENTS: the events of one file, a piece at a time.
+pub(crate) struct Events {
+    name: String,
+    /// The file's events have checksums.
+    checksum: bool,
+    /// Where the next event begins.
+    from: u64,
+    skip: u64,
+    left: u64,
+}
+
+impl Events {
+    /// Of the first file if none is named. `None`: there is no binary log. Error 1220.
+    pub fn open(state: &SessionState, file: Option<&str>, from: Option<u64>, limit: Option<(u64, u64)>) -> Result<Option<Events>, MySqlError> {
+        let Ok(binlog) = state.binlog() else { return Ok(None) };
+        binlog.catch_up()?;
+        let name = match file {
+            Some(name) => name.to_owned(),
+            None => binlog.files().first().map(|(name, _)| name.clone()).unwrap_or_default(),
+        };
+        let checksum = binlog.has_checksums(&name)?.ok_or_else(missing)?;
+        // MySQL looks whether there are enough after it has sent one: LIMIT 0 gives one event, LIMIT 1, 0 none.
+        let (skip, left) = limit.map_or((0, u64::MAX), |(skip, count)| (skip, if skip == 0 { count.max(1) } else { count }));
+        Ok(Some(Events { name, checksum, from: from.unwrap_or(4).max(4), skip, left }))
     }
-    Ok(Answer::new(EVENTS, rows))
+
+    /// There are no more rows.
+    pub fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The rows of the next piece, which may be none before the end. Error 1220.
+    pub fn next_rows(&mut self, state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+        let begin = if self.from == 4 { 0 } else { self.from };
+        let bytes = state.binlog()?.read_file(&self.name, begin)?.ok_or_else(missing)?;
+        let mut reader = if begin == 0 { FileReader::new(bytes) } else { FileReader::resume(bytes, begin, self.checksum) };
+        let mut rows = Vec::new();
+        while self.left > 0 && reader.position() < begin.saturating_add(PIECE_BYTES) {
+            state.process.check()?;
+            let Some(event) = reader.next_event().map_err(|_| failed("Wrong offset or I/O error"))? else {
+                self.left = 0;
+                return Ok(rows);
+            };
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            self.left -= 1;
+            let (kind, info) = describe(event.raw).unwrap_or(("Unknown", String::new()));
+            let end = u64::from(event.header.log_pos);
+            rows.push(vec![t(&self.name), u(event.position), t(kind), u(event.header.server_id), u(end), t(info)]);
+        }
+        self.from = reader.position();
+        Ok(rows)
+    }
+}
+
+fn failed(why: &str) -> MySqlError {
+    err(1220, format!("Error when executing command SHOW BINLOG EVENTS: {why}"))
+}
+
+fn missing() -> MySqlError {
+    failed("Could not find target log")
 }

@@ -29,6 +29,7 @@ use crate::session::SessionState;
 use crate::sys;
 use crate::variables::SqlModes;
 
+pub(crate) use binlog::Events as BinlogEvents;
 pub use create::definition;
 pub use crate::parse::print::quote;
 use facts::PRIVILEGES;
@@ -256,10 +257,8 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ),
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
-        // A file may be long.
-        ShowWhat::BinlogEvents { file, from, limit } => {
-            state.instance.database().engine().blocking(|| binlog::events(state, file.as_deref(), *from, *limit))?
-        }
+        // Their rows are read and sent in pieces (`BinlogEvents`).
+        ShowWhat::BinlogEvents { .. } => binlog::relay_events(),
         ShowWhat::Replicas => binlog::replicas(state),
         ShowWhat::ReplicaStatus { channel: Some(name), .. } | ShowWhat::RelaylogEvents { channel: Some(name) } if !name.is_empty() => {
             return Err(err(3074, format!("Slave channel '{name}' does not exist.")));

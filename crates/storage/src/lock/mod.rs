@@ -17,7 +17,7 @@ pub use interrupt::Interrupt;
 pub use wait::{LockError, LockWait};
 
 pub(crate) use owner::Owner;
-pub(crate) use ranges::{RangeKind, Span};
+pub(crate) use ranges::{HeldRange, RangeKind, Span};
 pub(crate) use runs::{HeldRun, Neighbours};
 pub(crate) use table::{Answer, LockTable, RowKey, row_key};
 pub(crate) use wait::{Waiter, Wants};

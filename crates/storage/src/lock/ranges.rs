@@ -304,18 +304,21 @@ impl LockTable {
             && shard.map.lock().get(&index).is_some_and(|ranges| ranges.holders.keys().any(|id| *id != owner))
     }
 
-    /// All range locks, those of one index together.
-    pub fn held_ranges(&self) -> Vec<HeldRange> {
+    /// Range locks of transactions on indexes that `wanted` picks, those of one index together, at most `most` of them.
+    pub fn held_ranges(&self, wanted: impl Fn(TxnId, IndexId) -> bool, most: usize) -> Vec<HeldRange> {
         let mut all = Vec::new();
         for shard in &self.ranges().shards {
             for (index, ranges) in shard.map.lock().iter() {
-                for (owner, holder) in &ranges.holders {
+                for (owner, holder) in ranges.holders.iter().filter(|(owner, _)| wanted(**owner, *index)) {
                     let held = |kind, span| HeldRange { owner: *owner, kind, index: *index, span };
                     for mode in [LockMode::Shared, LockMode::Exclusive] {
-                        all.extend(holder.gaps[mode as usize].iter().map(|span| held(RangeKind::Gap(mode), span)));
+                        let left = most - all.len();
+                        all.extend(holder.gaps[mode as usize].iter().take(left).map(|span| held(RangeKind::Gap(mode), span)));
                     }
-                    all.extend(holder.shared.iter().map(|span| held(RangeKind::Shared, span)));
-                    all.extend(holder.open.iter().map(|(_, kind, span)| held(*kind, span.clone())));
+                    let left = most - all.len();
+                    all.extend(holder.shared.iter().take(left).map(|span| held(RangeKind::Shared, span)));
+                    let left = most - all.len();
+                    all.extend(holder.open.iter().take(left).map(|(_, kind, span)| held(*kind, span.clone())));
                 }
             }
         }

@@ -295,12 +295,15 @@ impl Runs {
         holder.map_or((0, 0), |h| (h.rows, h.by_mode.iter().map(RunSet::bytes).sum()))
     }
 
-    pub fn held(&self) -> Vec<HeldRun> {
+    /// Those, by their first key and the first one behind them (`None`: the first key alone), that `wanted` picks, at most `most` of them.
+    pub fn held(&self, wanted: impl Fn(IndexId, &[u8], Option<&[u8]>) -> bool, most: usize) -> Vec<HeldRun> {
         let mut all = Vec::new();
         for shard in &self.shards {
             for (index, holders) in shard.map.lock().iter() {
                 for (holder, mode) in holders.values().flat_map(|holder| MODES.map(|mode| (holder, mode))) {
-                    all.extend(holder.by_mode[mode as usize].0.iter().map(|(first, end)| {
+                    let left = most - all.len();
+                    let picked = holder.by_mode[mode as usize].0.iter().filter(|(first, end)| wanted(*index, first, end.as_deref()));
+                    all.extend(picked.take(left).map(|(first, end)| {
                         let upper = end.clone().unwrap_or_else(|| successor(first)).into_vec();
                         HeldRun { owner: holder.owner.id, index: *index, mode, span: Span { lower: first.to_vec(), upper: Some(upper) } }
                     }));

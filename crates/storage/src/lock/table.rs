@@ -1,6 +1,6 @@
 //! The explicit locks: a sharded table of queues, keyed by (index, key).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 use std::task::Waker;
@@ -531,22 +531,38 @@ impl LockTable {
         self.deadlock_watcher.get()
     }
 
-    /// The explicit locks on keys, and the waits for them.
-    pub fn held_keys(&self) -> (Vec<(TxnId, IndexId, Vec<u8>, LockMode)>, Vec<Arc<Waiter>>) {
-        let (mut granted, mut waiting) = (Vec::new(), Vec::new());
+    /// Explicit locks on keys that `wanted` picks, about `most` of them.
+    pub fn held_keys(&self, wanted: impl Fn(IndexId, &[u8]) -> bool, most: usize) -> Vec<(TxnId, IndexId, Vec<u8>, LockMode)> {
+        let mut granted = Vec::new();
         for shard in &self.shards {
             for (row, queue) in shard.map.lock().iter() {
+                if granted.len() >= most {
+                    return granted;
+                }
                 let (index, key) = split_row(row);
-                granted.extend(queue.granted.iter().map(|g| (g.owner.id, index, key.to_vec(), g.mode)));
-                waiting.extend(queue.waiting.iter().cloned());
+                if wanted(index, key) {
+                    granted.extend(queue.granted.iter().map(|g| (g.owner.id, index, key.to_vec(), g.mode)));
+                }
             }
         }
-        (granted, waiting)
+        granted
     }
 
-    /// The explicit locks that are in runs.
-    pub fn held_runs(&self) -> Vec<HeldRun> {
-        self.runs.held()
+    /// The waits for explicit locks.
+    pub fn key_waiters(&self) -> Vec<Arc<Waiter>> {
+        self.shards.iter().flat_map(|shard| shard.map.lock().values().flat_map(|queue| queue.waiting.iter().cloned()).collect::<Vec<_>>()).collect()
+    }
+
+    /// Explicit locks in runs: those, by their first key and the first one behind them, that `wanted` picks, at most `most` of them.
+    pub fn held_runs(&self, wanted: impl Fn(IndexId, &[u8], Option<&[u8]>) -> bool, most: usize) -> Vec<HeldRun> {
+        self.runs.held(wanted, most)
+    }
+
+    /// The indexes that the owner has locks on.
+    pub fn locked_indexes(&self, owner: &Owner) -> BTreeSet<IndexId> {
+        let held = owner.held.lock();
+        let of_keys = held.keys.iter().map(|row| split_row(row).0);
+        of_keys.chain(held.runs.iter().copied()).chain(held.ranges.iter().copied()).collect()
     }
 
     /// Keys that the owner has explicit locks on, the bytes of them and of their lists, indexes with ranges.

@@ -39,7 +39,7 @@ pub use load::{Load, LoadTxn, Loaded, SealedLoad, SharedTxn};
 pub use numbers::NumberLock;
 pub use prepared::Prepared;
 pub use ranges::ShareRange;
-pub use report::{DeadlockReport, LockExtent, LockReport, TxnSize, WaitReport};
+pub use report::{DeadlockReport, LockExtent, LockReport, LockReports, TxnLocks, TxnSize, WaitReport};
 pub use rows::{
     BatchOutcome, Bounds, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
 };

@@ -139,6 +139,11 @@ impl Prepared {
         self.chain.owner.id
     }
 
+    /// REPEATABLE READ if an earlier life has prepared it.
+    pub fn isolation(&self) -> Isolation {
+        self.txn.isolation()
+    }
+
     /// Where it was prepared, or the copy of that.
     pub fn lsn(&self) -> Lsn {
         self.chain.end.lock().prepare

@@ -423,9 +423,7 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        if let Some(activity) = self.activity.take() {
-            activity.end();
-        }
+        let activity = self.activity.take();
         if self.owner.is_some()
             && !self.is_prepared
             && let Err(error) = self.end_rolled_back()
@@ -434,6 +432,10 @@ impl Drop for Txn {
             // Its rows stay locked until the background has undone it, or the next open.
             self.system.left_to_undo.fetch_add(1, crate::sync::Ordering::SeqCst);
             self.system.undo_later.lock().extend(self.owner.take().map(|owner| (owner, self.last_lsn)));
+        }
+        // Reports show it until it is undone.
+        if let Some(activity) = activity {
+            activity.end();
         }
     }
 }

@@ -337,6 +337,9 @@ impl SemiSync {
         } else if state.settings.enabled && state.written.is_empty() {
             tracing::info!("replicas have caught up: semi-synchronous replication is on");
             state.on = true;
+            // What is in the log already is not waited for: who committed it has asked for the gate while waiting was on before, may have been told since not to
+            // wait, and is not among those that the timeout ends.
+            state.acknowledged = state.acknowledged.max(self.appended());
         }
         self.move_gate(&state);
     }

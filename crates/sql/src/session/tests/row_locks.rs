@@ -93,6 +93,24 @@ async fn transactions_without_locks() {
 }
 
 #[tokio::test]
+async fn prepared_transactions_of_no_session() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    for sql in [TABLE, "SET unique_checks = 0", "XA START 'x'", "INSERT INTO t VALUES (1, 1, 'a')"] {
+        a.ok(sql).await;
+    }
+    let trx = "SELECT trx_state, trx_mysql_thread_id > 0, trx_unique_checks, trx_foreign_key_checks FROM information_schema.innodb_trx";
+    assert_eq!(b.rows(trx).await, [["RUNNING", "1", "0", "1"]]);
+    for sql in ["XA END 'x'", "XA PREPARE 'x'"] {
+        a.ok(sql).await;
+    }
+    drop(a);
+    assert_eq!(b.rows(trx).await, [["RUNNING", "0", "1", "1"]]);
+    b.ok("XA ROLLBACK 'x'").await;
+    assert!(b.rows(trx).await.is_empty());
+}
+
+#[tokio::test]
 async fn the_latest_deadlock() {
     let server = Server::new();
     let (mut a, mut b) = (server.client().await, server.client().await);

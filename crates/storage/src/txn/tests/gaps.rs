@@ -489,16 +489,20 @@ fn reports_show_gaps_on_the_records_behind_them() {
     assert_eq!(lock_all(&mut reader, t, 12, 22), 1);
     assert!(exists(&mut reader, t, 10));
     assert!(!exists(&mut reader, t, 99));
-    let reports = engine.locks().unwrap();
+    let reports = engine.locks(usize::MAX).unwrap().locks;
     assert!(reports.iter().all(|lock| Some(lock.txn) == reader.id() && lock.index == t));
     let expected = ["Exclusive Record 10", "Exclusive NextKey 20", "Exclusive Gap 30", "Exclusive NextKey supremum"];
     assert_eq!(text(&reports), expected);
     let (mut inserter, mut writer) = (engine.begin(RepeatableRead), engine.begin(RepeatableRead));
     let inserting = wait(inserter.insert(t, &key(25), b""));
     let writing = wait(writer.update(t, &key(10), b""));
-    let reports = engine.locks().unwrap();
+    let reports = engine.locks(usize::MAX).unwrap().locks;
     assert_eq!(text(&reports)[4..], ["Exclusive InsertIntention 30 waits for 1", "Exclusive Record 10 waits for 1"]);
     assert_eq!(reports[4].wait.as_ref().unwrap().blockers, [reader.id().unwrap()]);
+    let contended = ["Exclusive Record 10", "Exclusive Gap 30", "Exclusive InsertIntention 30 waits for 1", "Exclusive Record 10 waits for 1"];
+    assert_eq!((text(&engine.contended_locks().unwrap()), engine.lock_waits().unwrap().len()), (contended.map(String::from).to_vec(), 2));
+    let locks = engine.txn_locks(reader.id().unwrap()).unwrap().unwrap();
+    assert_eq!((locks.rows, locks.indexes), (2, std::collections::BTreeSet::from([t])));
     let size = engine.txn_size(reader.id().unwrap()).unwrap();
     assert_eq!((size.locked_keys, size.locked_ranges, size.entries_changed), (2, 1, 0));
     commit(reader);
@@ -506,7 +510,10 @@ fn reports_show_gaps_on_the_records_behind_them() {
     drop((inserter, writer));
     let mut sharer = engine.begin(Serializable);
     share(&mut sharer, t, Bounds::new(from(20), from(35)));
-    assert_eq!(text(&engine.locks().unwrap()), ["Shared Record 20", "Shared NextKey 30", "Shared Gap 40"]);
+    assert_eq!(text(&engine.locks(usize::MAX).unwrap().locks), ["Shared Record 20", "Shared NextKey 30", "Shared Gap 40"]);
+    assert_eq!(engine.txn_locks(sharer.id().unwrap()).unwrap().unwrap().rows, 2);
+    assert!(!engine.locks(4).unwrap().is_cut);
+    assert!(engine.locks(1).unwrap().is_cut);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn what_a_transaction_has_deleted_it_keeps_locked() {
             assert_eq!(lock(&mut first, t, "a", mode), None);
         }
         assert!(!done(first.delete(t, b"a")));
-        assert_eq!(engine.locks().unwrap().iter().filter(|lock| lock.wait.is_some()).count(), 2);
+        assert_eq!(engine.locks(usize::MAX).unwrap().locks.iter().filter(|lock| lock.wait.is_some()).count(), 2);
         first.rollback().unwrap();
         assert_eq!(updating.wait(), Ok(()));
         assert!(done(second.update(t, b"a", b"2")));
@@ -97,7 +97,7 @@ fn who_fails_to_take_a_value_back_waits_for_no_row() {
     disk.fail_read_in(Some(1));
     assert!(txn.insert(t, b"k", &[7; 1_000_000]).is_err());
     assert!(!disk.fail_read_in(None), "a read has failed");
-    assert!(engine.locks().unwrap().iter().all(|lock| lock.wait.is_none()));
+    assert!(engine.locks(usize::MAX).unwrap().locks.iter().all(|lock| lock.wait.is_none()));
     txn.rollback().unwrap();
     commit(holder);
     assert_eq!(committed(&engine, t), rows(&[("k", "1")]));
@@ -411,7 +411,7 @@ fn is_locked(txn: &mut Txn, t: IndexId, n: u32) -> bool {
 
 /// Rows of which there is a report that the transaction has locked them exclusively.
 fn reported(engine: &Engine, txn: &Txn) -> Vec<u32> {
-    let held = engine.locks().unwrap().into_iter().filter(|lock| Some(lock.txn) == txn.id() && lock.wait.is_none());
+    let held = engine.locks(usize::MAX).unwrap().locks.into_iter().filter(|lock| Some(lock.txn) == txn.id() && lock.wait.is_none());
     held.filter(|lock| lock.mode == LockMode::Exclusive).map(|lock| u32::from_be_bytes(lock.key.unwrap().try_into().unwrap())).collect()
 }
 
@@ -481,7 +481,7 @@ fn each_row_of_a_run_is_locked_by_itself() {
 }
 
 fn updating_blockers(engine: &Engine, txn: &Txn) -> Vec<crate::TxnId> {
-    let waits = engine.locks().unwrap().into_iter().filter(|lock| Some(lock.txn) == txn.id()).filter_map(|lock| lock.wait);
+    let waits = engine.locks(usize::MAX).unwrap().locks.into_iter().filter(|lock| Some(lock.txn) == txn.id()).filter_map(|lock| lock.wait);
     waits.flat_map(|wait| wait.blockers).collect()
 }
 

@@ -232,7 +232,7 @@ impl<'a> LeafView<'a> {
 }
 
 impl BTree {
-    /// True if the leaf's bytes are those of the stamp, which then is as if taken now. Reads the page if it is not in memory.
+    /// True if the leaf's bytes are those of the stamp, which then is as if taken now. Reads the page only if it has been latched exclusively meanwhile.
     pub fn is_unchanged(&self, stamp: &LeafStamp) -> Result<bool> {
         if self.pool().has_version(stamp.page, stamp.version.load(Ordering::Relaxed))? {
             return Ok(true);

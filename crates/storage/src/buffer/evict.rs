@@ -62,7 +62,7 @@ impl BufferPool {
         }
         // Exclusive now: the frame's page, its cleanness and its pin cannot change.
         if state.page() != Some(page) || entry.frame() != frame || !state.is_clean() || state.pinned.load(Ordering::Relaxed) {
-            latch.unlock_exclusive();
+            latch.unlock_unchanged();
             return false;
         }
         state.set_page(None);

@@ -1,7 +1,8 @@
 //! The latch word of a page.
 //!
 //! ```text
-//! 63..16 version (bumped when X is released)   14 EVICTED  13 IO  12 REF
+//! 63..24 changes (counted when X is released)   23..16 loads (counted when the page is read in)
+//! 14 EVICTED  13 IO  12 REF
 //! 11 SMO_WAITERS  10 WAITERS  9 SMO_PENDING  8..1 shared count  0 X
 //! ```
 //! An ordinary waiter spins briefly, then parks on the word's address. A structure modification sets SMO_PENDING, which
@@ -24,8 +25,12 @@ const SMO_WAITERS: u64 = 1 << 11;
 pub(super) const REF: u64 = 1 << 12;
 const IO: u64 = 1 << 13;
 pub(super) const EVICTED: u64 = 1 << 14;
-const VERSION_ONE: u64 = 1 << 16;
-const VERSION_MASK: u64 = !(VERSION_ONE - 1);
+const LOAD_ONE: u64 = 1 << 16;
+const CHANGE_ONE: u64 = 1 << 24;
+/// What unlatched reads compare: other bytes, or the same in another frame. A load too many is counted as a change.
+const VERSION_MASK: u64 = !(LOAD_ONE - 1);
+/// The same bytes, in whatever frame, or on disk.
+const CHANGES_MASK: u64 = !(CHANGE_ONE - 1);
 
 /// Who is parked.
 const SHARED: usize = 0;
@@ -177,19 +182,19 @@ impl Latch<'_> {
 
     /// The page is in memory; X stays.
     pub fn end_load(&self, mark: u64) {
-        self.change(|w| (w & !(EVICTED | IO)) | mark);
+        self.change(|w| ((w & !(EVICTED | IO)) | mark).wrapping_add(LOAD_ONE));
     }
 
     /// Reading failed: the page is as absent as before.
     pub fn abort_load(&self) {
         self.change(|w| w & !IO);
-        self.unlock_exclusive();
+        self.unlock_unchanged();
     }
 
     /// The page leaves memory: EVICTED and release.
     pub fn end_evict(&self) {
         self.change(|w| w | EVICTED);
-        self.unlock_exclusive();
+        self.unlock_unchanged();
     }
 
     fn change(&self, f: impl Fn(u64) -> u64) {
@@ -215,17 +220,26 @@ impl Latch<'_> {
     }
 
     pub fn unlock_exclusive(&self) {
-        // One addition clears X and bumps the version, whatever bits others set meanwhile.
-        let old = self.word.fetch_add(VERSION_ONE - X, Ordering::Release);
+        // One addition clears X and counts a change, whatever bits others set meanwhile.
+        self.release_exclusive(CHANGE_ONE - X);
+    }
+
+    /// As `unlock_exclusive`, by one who has not changed the page.
+    pub fn unlock_unchanged(&self) {
+        self.release_exclusive(X.wrapping_neg());
+    }
+
+    fn release_exclusive(&self, add: u64) {
+        let old = self.word.fetch_add(add, Ordering::Release);
         debug_assert!(old & X != 0, "the exclusive latch is held");
         if old & (WAITERS | SMO_WAITERS) != 0 {
             self.wake();
         }
     }
 
-    /// From exclusive to shared (after reading a page in).
+    /// From exclusive to shared, after reading a page in.
     pub fn downgrade(&self) {
-        let old = self.word.fetch_add(VERSION_ONE - X + SHARED_ONE, Ordering::Release);
+        let old = self.word.fetch_add(SHARED_ONE - X, Ordering::Release);
         debug_assert!(old & X != 0 && old & SHARED_MASK == 0);
         if old & (WAITERS | SMO_WAITERS) != 0 {
             self.wake();
@@ -343,13 +357,13 @@ fn same_version(now: u64, then: u64) -> bool {
     (now ^ then) & (VERSION_MASK | X | EVICTED) == 0
 }
 
-/// True if no exclusive latch was held since the word was `then`, nor is now.
+/// True if nobody can have changed the page since the word was `then`, nor can now: it may have been evicted and read in again.
 pub(super) fn same_bytes(word: &AtomicU64, then: u64) -> bool {
     let now = word.load(Ordering::Acquire);
     if now & (REF | EVICTED) == 0 {
         word.fetch_or(REF, Ordering::Relaxed);
     }
-    (now ^ then) & VERSION_MASK == 0 && now & X == 0
+    (now ^ then) & CHANGES_MASK == 0 && now & X == 0
 }
 
 /// True if what was read since `version` was taken is of one state of the page.
@@ -421,5 +435,29 @@ mod tests {
         let version = page.latch().optimistic().expect("nobody has it");
         assert!(validate(&page.word, version));
         assert_eq!(page.value.into_inner(), ROUNDS * 3);
+    }
+
+    #[test]
+    fn a_page_that_was_away_has_the_same_bytes_in_another_place() {
+        let page = Page { word: AtomicU64::new(0), spins: AtomicU32::new(crate::sync::SPIN_LIMIT), counters: Counters::default(), value: UnsafeCell::new(0) };
+        let then = page.latch().optimistic().expect("nobody has it");
+        page.latch().clear_ref();
+        assert!(page.latch().try_evict());
+        assert!(!same_bytes(&page.word, then));
+        page.latch().end_evict();
+        assert!(same_bytes(&page.word, then) && !validate(&page.word, then));
+        assert!(page.latch().begin_load(LatchClass::Ordinary));
+        page.latch().end_load(0);
+        page.latch().downgrade();
+        page.latch().unlock_shared();
+        assert!(same_bytes(&page.word, then) && !validate(&page.word, then));
+        // Somebody who meant to evict it, and did not.
+        page.latch().clear_ref();
+        assert!(page.latch().try_evict());
+        page.latch().unlock_unchanged();
+        assert!(same_bytes(&page.word, then));
+        assert!(page.latch().lock_exclusive(LatchClass::Ordinary) == Outcome::Acquired);
+        page.latch().unlock_exclusive();
+        assert!(!same_bytes(&page.word, then));
     }
 }

@@ -136,9 +136,8 @@ impl BufferPool {
         (self.frames.len(), self.frames.free_count(), self.dirty_pages())
     }
 
-    /// True if nobody has latched the page exclusively since a guard had this version: its bytes are the same, in memory or on disk.
-    /// Counts as a use. False says nothing: a page that was evicted and
-    /// read again has a new version too.
+    /// True if nobody can have changed the page since a guard had this version: its bytes are the same, in memory or on disk. Reads nothing.
+    /// Counts as a use. False says nothing: who latches a page exclusively need not change it.
     pub fn has_version(&self, id: crate::ids::PageId, version: u64) -> Result<bool> {
         Ok(latch::same_bytes(&self.table.entry(id)?.latch, version))
     }

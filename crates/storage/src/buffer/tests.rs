@@ -52,6 +52,31 @@ fn a_database_larger_than_the_pool() {
 }
 
 #[test]
+fn what_was_kept_of_evicted_pages_is_known_to_be_true_without_reading_them() {
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &small_options()).unwrap();
+    let pages = make(&store, 500);
+    store.clean(1000).unwrap();
+    let versions: Vec<(PageId, u64)> = pages.iter().map(|id| (*id, store.pool.fix_shared(*id).unwrap().version())).collect();
+    // Once more: now each has been away.
+    for id in &pages {
+        store.pool.fix_shared(*id).unwrap();
+    }
+    assert!(pages.iter().any(|id| !store.pool.is_resident(*id)));
+    let read = store.counters().pages_read.get();
+    assert!(versions.iter().all(|(id, version)| store.pool.has_version(*id, *version).unwrap()));
+    assert_eq!(store.counters().pages_read.get(), read);
+    put(&store, pages[7], 200, 1, LatchClass::Ordinary);
+    store.clean(1000).unwrap();
+    for id in &pages {
+        store.pool.fix_shared(*id).unwrap();
+    }
+    for (id, version) in versions {
+        assert_eq!(store.pool.has_version(id, version).unwrap(), id != pages[7], "page {}", id.0);
+    }
+}
+
+#[test]
 fn scans_do_not_evict_what_is_used() {
     let disk = SimDisk::new(SimConfig::default());
     let store = open(&disk, &small_options()).unwrap();

@@ -11,8 +11,10 @@ use super::{Access, BaseTable, Piece, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::{BuildKeys, JoinKeys};
 
-/// Microseconds that a lookup takes, and a row that it finds: by a secondary index, and by the clustered one.
+/// Microseconds that a lookup takes whose pages are in memory, and a row that it finds: by a secondary index, and by the clustered one.
 const LOOKUP: f64 = 2.0;
+/// One of the keys that are counted took longer than this if it had to read pages.
+const LOOKUP_IN_MEMORY: f64 = 10.0;
 const ROW_BEHIND_INDEX: f64 = 1.5;
 const ROW: f64 = 0.15;
 /// Microseconds that it takes to ask whether a row of a scan has one of the keys, from kept columns, and those of a row that has.
@@ -139,10 +141,10 @@ impl Lookup {
             .filter(|key| key.iter().zip(&types).all(possible))
             .map(|key| KeyRange::prefix(&key.iter().zip(&types).map(value).collect::<Vec<_>>()))
             .collect();
-        let rows_per_key = rows_per_key(source, self.index, &ranges)?;
+        let Sample { rows_per_key, lookup } = sample(source, self.index, &ranges)?;
         let row = if self.index == 0 || !source.shared.snapshot.is_uncommitted() && source.table.covers(self.index, &source.columns) { ROW } else { ROW_BEHIND_INDEX };
         let found = ranges.len() as f64 * rows_per_key;
-        let cost = ranges.len() as f64 * LOOKUP + found * row;
+        let cost = ranges.len() as f64 * lookup + found * row;
         if cost > scan.cost + found.min(scan.rows) * SCANNED_ROW {
             return None;
         }
@@ -151,16 +153,27 @@ impl Lookup {
     }
 }
 
-/// How many rows a key has, by counting those of some keys: an estimate of the statistics that is ten times too low would cost a hundred times
-/// what the scan does.
-fn rows_per_key(source: &Source, index: usize, ranges: &[KeyRange]) -> Option<f64> {
+/// What is known of all keys by looking up some.
+struct Sample {
+    rows_per_key: f64,
+    /// Microseconds that it takes to find a key.
+    lookup: f64,
+}
+
+/// Counts the rows of some keys: an estimate of the statistics that is ten times too low would cost a hundred times what the scan does. The time that half of
+/// them took at most tells whether the others, too, will have to be read from the disk.
+fn sample(source: &Source, index: usize, ranges: &[KeyRange]) -> Option<Sample> {
     let step = ranges.len().div_ceil(COUNTED_KEYS).max(1);
-    let (mut keys, mut rows) = (0, 0);
+    let (mut times, mut rows) = (Vec::with_capacity(COUNTED_KEYS), 0);
     for range in ranges.iter().step_by(step) {
-        keys += 1;
+        let begun = Instant::now();
         rows += rows_of(source, index, range)?;
+        times.push(begun.elapsed().as_secs_f64() * 1e6);
     }
-    Some(rows as f64 / f64::from(keys.max(1)))
+    times.sort_unstable_by(f64::total_cmp);
+    let usual = times.get(times.len() / 2).copied().unwrap_or(0.0);
+    let lookup = if usual > LOOKUP_IN_MEMORY { usual } else { LOOKUP };
+    Some(Sample { rows_per_key: rows as f64 / times.len().max(1) as f64, lookup })
 }
 
 /// How many rows a key has: counted where they are few, or else about as many as the pages above them show. A key may have all rows of the table.

@@ -104,11 +104,14 @@ impl Operation for Op {
     }
 
     fn orders(committed: &[&Op], wrong: &mut Vec<String>) -> Orders<Item> {
-        let appended: BTreeSet<u64> = committed.iter().filter_map(|op| if let Op::Append { value, .. } = op { Some(*value) } else { None }).collect();
+        let appended: BTreeSet<(Item, u64)> = committed.iter().flat_map(|op| op.writes()).collect();
         // What was rolled back, and read at a level that allows it, orders nobody.
-        let lasting = |values: &[u64]| values.iter().copied().filter(|value| appended.contains(value)).collect::<Vec<_>>();
-        let read: Vec<(u64, Vec<u64>)> =
-            committed.iter().filter_map(|op| if let Op::ReadList { list, values } = op { Some((*list, lasting(values))) } else { None }).collect();
+        let mut read: Vec<(u64, Vec<u64>)> = Vec::new();
+        for op in committed {
+            if let Op::ReadList { list, values } = op {
+                read.push((*list, values.iter().copied().filter(|value| appended.contains(&(Item::List(*list), *value))).collect()));
+            }
+        }
         let mut orders: Orders<Item> = BTreeMap::new();
         // The longest that was read is the order.
         for (list, values) in &read {

@@ -165,6 +165,8 @@ impl Load {
         match &error {
             Error::Server(e) if e.code == 1205 || e.code == 1317 => Ok(Ended::Statement),
             Error::Server(e) if e.code == 1213 => Ok(Ended::Transaction),
+            // What an idle one is told.
+            Error::Server(e) if e.code == 1053 && killed => Ok(Ended::Connection),
             error if error.is_fatal() && killed => Ok(Ended::Connection),
             _ => Err(error.into()),
         }

@@ -2,6 +2,7 @@
 
 use highkey_binlog::describe;
 use highkey_binlog::FileReader;
+use highkey_table::BinlogBytes;
 use highkey_types::{MySqlError, Value};
 
 use super::{Answer, t, u};
@@ -46,13 +47,10 @@ pub(super) fn relay_events() -> Answer {
 /// Bytes of events that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// SHOW BINLOG EVENTS: the events of one file, a piece at a time.
+/// SHOW BINLOG EVENTS: the events of one file, a piece at a time. It stays open, so what is purged or reset meanwhile is still read to its end.
 pub(crate) struct Events {
     name: String,
-    /// The file's events have checksums.
-    checksum: bool,
-    /// Where the next event begins.
-    from: u64,
+    reader: FileReader<BinlogBytes>,
     skip: u64,
     left: u64,
 }
@@ -66,10 +64,13 @@ impl Events {
             Some(name) => name.to_owned(),
             None => binlog.files().first().map(|(name, _)| name.clone()).unwrap_or_default(),
         };
+        let from = from.unwrap_or(4).max(4);
         let checksum = binlog.has_checksums(&name)?.ok_or_else(missing)?;
+        let bytes = binlog.read_file(&name, if from == 4 { 0 } else { from })?.ok_or_else(missing)?;
+        let reader = if from == 4 { FileReader::new(bytes) } else { FileReader::resume(bytes, from, checksum) };
         // MySQL looks whether there are enough after it has sent one: LIMIT 0 gives one event, LIMIT 1, 0 none.
         let (skip, left) = limit.map_or((0, u64::MAX), |(skip, count)| (skip, if skip == 0 { count.max(1) } else { count }));
-        Ok(Some(Events { name, checksum, from: from.unwrap_or(4).max(4), skip, left }))
+        Ok(Some(Events { name, reader, skip, left }))
     }
 
     /// There are no more rows.
@@ -79,13 +80,11 @@ impl Events {
 
     /// The rows of the next piece, which may be none before the end. Error 1220.
     pub fn next_rows(&mut self, state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
-        let begin = if self.from == 4 { 0 } else { self.from };
-        let bytes = state.binlog()?.read_file(&self.name, begin)?.ok_or_else(missing)?;
-        let mut reader = if begin == 0 { FileReader::new(bytes) } else { FileReader::resume(bytes, begin, self.checksum) };
+        let end = self.reader.position().saturating_add(PIECE_BYTES);
         let mut rows = Vec::new();
-        while self.left > 0 && reader.position() < begin.saturating_add(PIECE_BYTES) {
+        while self.left > 0 && self.reader.position() < end {
             state.process.check()?;
-            let Some(event) = reader.next_event().map_err(|_| failed("Wrong offset or I/O error"))? else {
+            let Some(event) = self.reader.next_event().map_err(|_| failed("Wrong offset or I/O error"))? else {
                 self.left = 0;
                 return Ok(rows);
             };
@@ -98,7 +97,6 @@ impl Events {
             let end = u64::from(event.header.log_pos);
             rows.push(vec![t(&self.name), u(event.position), t(kind), u(event.header.server_id), u(end), t(info)]);
         }
-        self.from = reader.position();
         Ok(rows)
     }
 }

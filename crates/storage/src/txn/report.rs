@@ -139,18 +139,25 @@ impl System {
             let hold = holds.entry((txn, index, Some(key))).or_default();
             hold.record = stronger(hold.record, mode);
         }
-        for run in self.locks.held_runs(|_, _, _| true, most.saturating_sub(holds.len())) {
+        let left = most.saturating_sub(holds.len());
+        let runs = self.locks.held_runs(|_, _, _| true, left);
+        // Several may be on one record.
+        let mut is_cut = runs.len() >= left;
+        for run in runs {
             if self.store.space.root(run.index).is_some() {
                 self.expand_run(&run, &mut holds, most)?;
             }
         }
-        for range in self.locks.held_ranges(|_, _| true, most.saturating_sub(holds.len())) {
+        let left = most.saturating_sub(holds.len());
+        let ranges = self.locks.held_ranges(|_, _| true, left);
+        is_cut |= ranges.len() >= left;
+        for range in ranges {
             // An index that is being dropped has no locks that anybody could ask about.
             if self.store.space.root(range.index).is_some() {
                 self.expand(&range, &mut holds, most)?;
             }
         }
-        let is_cut = holds.len() >= most;
+        is_cut |= holds.len() >= most;
         Ok(LockReports { locks: self.sorted(holds, self.lock_waits()?), is_cut })
     }
 

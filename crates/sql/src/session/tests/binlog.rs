@@ -3,7 +3,10 @@
 use std::io::Read;
 use std::time::Duration;
 
-use super::{Client, Server, table};
+use async_trait::async_trait;
+use highkey_types::{MySqlError, Value};
+
+use super::{Client, Column, ResultSink, Server, table};
 
 async fn server(more: &[(&str, &str)]) -> (Server, Client) {
     let server = Server::with(|settings| {
@@ -806,6 +809,49 @@ async fn functions_are_logged_as_definitions_that_say_what_they_do() {
     assert_eq!(user.error("CREATE FUNCTION d.h() RETURNS INT DETERMINISTIC RETURN 1").await.0, 1419);
     c.ok("SET GLOBAL log_bin_trust_function_creators = ON").await;
     user.ok("CREATE FUNCTION d.h() RETURNS INT RETURN 1").await;
+}
+
+/// A client that, before it takes the first event, has the file ended and removed by another.
+struct Purging {
+    other: Client,
+    purged: bool,
+    events: usize,
+}
+
+#[async_trait]
+impl ResultSink for Purging {
+    fn columns(&mut self, _: &[Column]) {}
+    fn row(&mut self, _: &[Value]) {
+        self.events += 1;
+    }
+    fn error(&mut self, error: &MySqlError) {
+        panic!("{error:?}");
+    }
+    fn wants_flush(&self) -> bool {
+        !self.purged
+    }
+    async fn flush(&mut self) -> std::io::Result<()> {
+        self.purged = true;
+        self.other.ok("FLUSH BINARY LOGS").await;
+        self.other.ok("PURGE BINARY LOGS TO 'binlog.000002'").await;
+        Ok(())
+    }
+}
+
+/// It is read in pieces of a megabyte.
+#[tokio::test]
+async fn events_of_a_file_that_is_purged_meanwhile_are_shown_to_its_end() {
+    let (server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)").await;
+    for id in 0..4 {
+        c.ok(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 600000))")).await;
+    }
+    let events = c.rows("SHOW BINLOG EVENTS").await;
+    assert_eq!(events.iter().filter(|row| row[2] == "Write_rows").count(), 4);
+    let mut sink = Purging { other: server.connect(), purged: false, events: 0 };
+    c.session.execute(b"SHOW BINLOG EVENTS", &mut sink).await.unwrap();
+    assert_eq!(c.rows("SHOW BINARY LOGS").await[0][0], "binlog.000002");
+    assert_eq!(sink.events, events.len() + 1, "and that it was ended");
 }
 
 /// MySQL looks whether there are enough after it has sent one.

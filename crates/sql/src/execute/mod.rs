@@ -55,7 +55,7 @@ pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub(crate) use answer::FirstRows;
 pub use query::BoundTables;
-pub(crate) use create_table::GENERATED_KEY;
+pub(crate) use create_table::has_generated_key;
 pub(crate) use delete::delete_tables;
 pub(crate) use handler::Handlers;
 pub(crate) use inside::rows_inside;

@@ -66,6 +66,22 @@ pub struct QueryContext {
     pub slot: Option<Arc<PlanSlot>>,
 }
 
+/// One of `Shared::ordered_plans`, until it is made or nobody wants it.
+struct OrderedPlan<'a>(&'a AtomicUsize);
+
+impl<'a> OrderedPlan<'a> {
+    fn begin(plans: &'a AtomicUsize) -> OrderedPlan<'a> {
+        plans.fetch_add(1, Ordering::Relaxed);
+        OrderedPlan(plans)
+    }
+}
+
+impl Drop for OrderedPlan<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The query that a plan's functions and scans work for. A plan that is kept between executions works for one after the other, and holds nothing of
 /// any of them meanwhile. Equal to itself only.
 #[derive(Debug, Default)]
@@ -378,10 +394,8 @@ impl Shared {
 
     /// Makes a plan whose rows come in the order of the tables. Another one that is made meanwhile is in that order, too.
     pub async fn ordered_plan<T>(&self, make: impl Future<Output = T>) -> T {
-        self.ordered_plans.fetch_add(1, Ordering::Relaxed);
-        let made = make.await;
-        self.ordered_plans.fetch_sub(1, Ordering::Relaxed);
-        made
+        let _ordered = OrderedPlan::begin(&self.ordered_plans);
+        make.await
     }
 
     /// True if rows must come in the order in which one thread would read them.

@@ -448,7 +448,12 @@ impl Session {
             };
             end = start.saturating_add(next).min(limit);
             if start < end {
-                generated = inserter.number(&mut self.state, &mut rows[start..end], exact)?;
+                let rows = &mut rows[start..end];
+                // They have had numbers: most get those again, and need not wait for somebody who is alone in getting more.
+                generated = match inserter.has_numbers(rows) {
+                    true => inserter.number(&mut self.state, rows, exact)?,
+                    false => self.number_rows(inserter, rows, exact).await?,
+                };
             }
         }
         if inserter.by_row {

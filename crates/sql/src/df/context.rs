@@ -140,7 +140,7 @@ pub(super) struct Shared {
     taken: Mutex<Option<TakenWorkers>>,
     /// Held by the part of the query that asks for them.
     taking: tokio::sync::Mutex<()>,
-    /// There were no workers when it asked: it does not wait for them again.
+    /// There were no workers when it asked, or it has given them back: it does not wait for them again.
     refused: AtomicBool,
     /// The order in which rows come shows in the answer: they come as on one thread.
     in_order: AtomicBool,
@@ -512,6 +512,9 @@ impl Shared {
             if self.own_memory.get().is_some() {
                 return false;
             }
+            // It runs on one thread now, and keeps no workers from others while it waits for them.
+            self.refused.store(true, Ordering::Relaxed);
+            drop(self.taken.lock().take());
             let Some(own) = self.engine.own_memory(|| self.check_killed().is_err()).await else { return false };
             let _ = self.own_memory.set(own);
         }

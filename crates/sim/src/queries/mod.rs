@@ -1,8 +1,8 @@
 //! Random queries over random tables, each run in every way that the server has; all must answer the same.
 //!
 //! The ways: as the server chooses, serially, in parallel whatever the cost, prepared, by the fast path where it can, by DataFusion
-//! alone, by the plan that DataFusion has kept of the execution before, and on the same rows without secondary indexes; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice;
-//! those in parallel must come as those of one thread do, whether something asks for an order or not.
+//! alone, by the plan that DataFusion has kept of the execution before, and on the same rows without secondary indexes; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice:
+//! what is planned at another time, or in another way, may read them in another order. Only those in parallel must come as those of one thread do, whether something asks for an order or not.
 //! A seed makes the same tables and queries again. A query that fails is made smaller as long as it fails, and printed with what to run.
 //! Several sets of tables are tried at once, each in a database of its own. How many statements ran in parallel is counted: a run in which
 //! few did has shown nothing.
@@ -86,32 +86,35 @@ struct Way {
     settings: &'static [&'static str],
     /// Prepared, and executed so often: the last answer counts. 0: sent as text.
     executions: usize,
-    /// The way, before this one, whose rows come in the same order.
-    same_order_as: Option<&'static str>,
+    /// Its rows come as on one thread (`SERIAL`).
+    as_serial: bool,
 }
+
+/// The way of one thread.
+const SERIAL: &str = "serial";
 
 const PARALLEL: &[&str] = &["SET SESSION force_parallel_execute = ON", "SET SESSION parallel_cost_threshold = 0", "SET SESSION parallel_default_dop = 3"];
 
 const WAYS: [Way; 8] = [
-    Way { name: "default", settings: &[], executions: 0, same_order_as: None },
-    Way { name: "serial", settings: &["SET SESSION force_parallel_execute = OFF"], executions: 0, same_order_as: None },
-    Way { name: "parallel", settings: PARALLEL, executions: 0, same_order_as: Some("serial") },
-    Way { name: "prepared", settings: &[], executions: 1, same_order_as: Some("default") },
-    Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], executions: 0, same_order_as: None },
-    Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], executions: 0, same_order_as: None },
+    Way { name: "default", settings: &[], executions: 0, as_serial: false },
+    Way { name: SERIAL, settings: &["SET SESSION force_parallel_execute = OFF"], executions: 0, as_serial: false },
+    Way { name: "parallel", settings: PARALLEL, executions: 0, as_serial: true },
+    Way { name: "prepared", settings: &[], executions: 1, as_serial: false },
+    Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], executions: 0, as_serial: false },
+    Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], executions: 0, as_serial: false },
     // By the plan that the first execution has left.
-    Way { name: "again", settings: &["SET SESSION highkey_executor = datafusion"], executions: 2, same_order_as: Some("datafusion") },
-    Way { name: "parallel again", settings: PARALLEL, executions: 2, same_order_as: Some("serial") },
+    Way { name: "again", settings: &["SET SESSION highkey_executor = datafusion"], executions: 2, as_serial: false },
+    Way { name: "parallel again", settings: PARALLEL, executions: 2, as_serial: true },
 ];
 
 /// On tables without secondary indexes: what an index finds is what a scan does.
-const UNINDEXED: Way = Way { name: "unindexed", settings: &[], executions: 0, same_order_as: None };
+const UNINDEXED: Way = Way { name: "unindexed", settings: &[], executions: 0, as_serial: false };
 
 /// A connection of one way.
 struct Runner {
     name: &'static str,
     executions: usize,
-    same_order_as: Option<&'static str>,
+    as_serial: bool,
     connection: Conn,
 }
 
@@ -167,7 +170,7 @@ impl Runner {
         for setting in way.settings {
             connection.query_drop(*setting).await.map_err(|e| format!("{setting}: {e}"))?;
         }
-        let mut runner = Runner { name: way.name, executions: way.executions, same_order_as: way.same_order_as, connection };
+        let mut runner = Runner { name: way.name, executions: way.executions, as_serial: way.as_serial, connection };
         runner.limit(LIMIT_MS).await?;
         Ok(runner)
     }
@@ -333,7 +336,7 @@ async fn schema(options: &Options, database: &str, seed: u64, counts: &Counts, t
     let mut mysql = None;
     if let Some(url) = &options.mysql {
         set_up(url, database, &tables, true).await?;
-        mysql = Some(Runner::new(url, database, &Way { name: "MySQL", settings: &[], executions: 0, same_order_as: None }).await?);
+        mysql = Some(Runner::new(url, database, &Way { name: "MySQL", settings: &[], executions: 0, as_serial: false }).await?);
     }
     for number in options.only.map_or(0..options.queries, |only| only..only + 1) {
         if counts.failures.load(Ordering::Relaxed) >= options.failures {
@@ -402,25 +405,25 @@ impl Difference {
     }
 }
 
+/// The way, of those before, that has answered something else, and what differs: the first of them, or for the order of rows that a way has as on one thread, that one.
+fn differs<'a>(before: &'a [(&'static str, Outcome)], as_serial: bool, outcome: &Outcome, order: Order) -> Option<(&'static str, &'a Outcome, String)> {
+    let (first, reference) = before.first()?;
+    if let Some(difference) = reference.difference(outcome, order.total) {
+        return Some((*first, reference, difference));
+    }
+    let (serial, other) = before.iter().find(|(name, other)| as_serial && order.known && *name == SERIAL && !other.is_timeout())?;
+    Some((*serial, other, other.difference(outcome, true)?))
+}
+
 /// Runs a query in all ways. What takes too long somewhere is not compared; errors of MySQL are its own.
 async fn compare(runners: &mut [Runner], mysql: Option<&mut Runner>, sql: &str, order: Order) -> Result<Found> {
     let mut outcomes: Vec<(&'static str, Outcome)> = Vec::new();
     for runner in runners.iter_mut() {
         let outcome = runner.ask(sql).await?;
         let timeout = outcome.is_timeout();
-        if let (Some((first, reference)), false) = (outcomes.first(), timeout) {
-            let same_order = outcomes.iter().find(|(name, other)| order.known && Some(*name) == runner.same_order_as && !other.is_timeout());
-            let in_order = same_order.and_then(|(name, other)| Some((name, other, other.difference(&outcome, true)?)));
-            let (name, other, difference) = match (reference.difference(&outcome, order.total), in_order) {
-                (Some(difference), _) => (first, reference, difference),
-                (None, Some(in_order)) => in_order,
-                (None, None) => {
-                    outcomes.push((runner.name, outcome));
-                    continue;
-                }
-            };
+        if let Some((name, other, difference)) = differs(&outcomes, runner.as_serial, &outcome, order).filter(|_| !timeout) {
             let difference = Difference::new([other, &outcome], format!("{name} and {}: {difference}", runner.name));
-            return Ok(Found { difference, first: reference.clone() });
+            return Ok(Found { difference, first: outcomes[0].1.clone() });
         }
         outcomes.push((runner.name, outcome));
         if timeout && outcomes.len() == 1 {
@@ -498,5 +501,17 @@ mod tests {
         assert_eq!(error(1690).difference(&error(1690), true), None);
         assert!(error(1690).difference(&error(1064), false).is_some());
         assert!(error(1690).difference(&rows(&[]), false).is_some());
+    }
+
+    #[test]
+    fn rows_in_another_order_differ_where_it_is_said_or_as_on_one_thread() {
+        let rows = |rows: &[&str]| Outcome::Rows(rows.iter().map(|r| r.to_string()).collect());
+        let before = [("default", rows(&["1", "2"])), (SERIAL, rows(&["2", "1"]))];
+        let (none, total) = (Order { total: false, known: true }, Order { total: true, known: true });
+        let from = |as_serial, order| differs(&before, as_serial, &rows(&["1", "2"]), order).map(|(name, ..)| name);
+        assert_eq!((from(false, none), from(true, none)), (None, Some(SERIAL)));
+        assert_eq!(from(true, Order { known: false, ..none }), None);
+        assert_eq!(differs(&before, false, &rows(&["2", "1"]), total).map(|(name, ..)| name), Some("default"));
+        assert_eq!(differs(&before, false, &rows(&["1", "3"]), none).map(|(name, ..)| name), Some("default"));
     }
 }

@@ -46,6 +46,7 @@ impl Binder<'_> {
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
             into,
             locking: self.locking,
+            ordered: false,
             views: self.views.clone(),
             rel,
         })

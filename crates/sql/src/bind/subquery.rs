@@ -12,7 +12,7 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Field, Rel, Re
 impl Binder<'_> {
     pub fn subquery(&self, kind: SubqueryKind, plan: Rel, ty: ExprType) -> Expr {
         let correlated = plan.is_correlated();
-        Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind, plan, correlated })), ty }
+        Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind, plan, correlated, failed: None })), ty }
     }
 
     pub fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {

@@ -220,7 +220,7 @@ impl Binder<'_> {
         if self.next_cte > 0 {
             rel.inline_lone_ctes();
         }
-        BoundQuery { rel, hints, into: None, views: self.views.clone(), locking: true, calc_found_rows: false }
+        BoundQuery { rel, hints, into: None, views: self.views.clone(), locking: true, calc_found_rows: false, ordered: false }
     }
 
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {

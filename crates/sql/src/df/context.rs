@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::MemoryPool;
@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::activity::QueryActivity;
 use super::aside;
 use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
-use super::error::user;
+use super::error::{is_of_rows, user};
 use super::kept::{KeptPlan, PlanSlot};
 use super::materialize::MaterializedCte;
 use super::memory::OwnMemory;
@@ -66,6 +66,29 @@ pub struct QueryContext {
     pub slot: Option<Arc<PlanSlot>>,
 }
 
+/// Of a subquery that was run before a row needed it.
+struct EarlyFailure {
+    error: Arc<DataFusionError>,
+    /// Until a row needs it.
+    raised: Raised,
+}
+
+/// One of `Shared::ordered_plans`, until it is made or nobody wants it.
+struct OrderedPlan<'a>(&'a AtomicUsize);
+
+impl<'a> OrderedPlan<'a> {
+    fn begin(plans: &'a AtomicUsize) -> OrderedPlan<'a> {
+        plans.fetch_add(1, Ordering::Relaxed);
+        OrderedPlan(plans)
+    }
+}
+
+impl Drop for OrderedPlan<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The query that a plan's functions and scans work for. A plan that is kept between executions works for one after the other, and holds nothing of
 /// any of them meanwhile. Equal to itself only.
 #[derive(Debug, Default)]
@@ -101,6 +124,10 @@ pub(super) struct Shared {
     copies: Mutex<Vec<Box<dyn SharedContext>>>,
     /// The first warning of several threads.
     first_warning: Mutex<Option<Warning>>,
+    /// Has the warnings of a subquery that is run while the query is planned.
+    early: Mutex<Option<Box<dyn SharedContext>>>,
+    /// Of such subqueries, by their numbers.
+    failures: Mutex<HashMap<usize, EarlyFailure>>,
     attempt: AtomicUsize,
     /// Nobody wants its rows any more.
     ended: AtomicBool,
@@ -124,7 +151,7 @@ pub(super) struct Shared {
     taken: Mutex<Option<TakenWorkers>>,
     /// Held by the part of the query that asks for them.
     taking: tokio::sync::Mutex<()>,
-    /// There were no workers when it asked: it does not wait for them again.
+    /// There were no workers when it asked, or it has given them back: it does not wait for them again.
     refused: AtomicBool,
     /// The order in which rows come shows in the answer: they come as on one thread.
     in_order: AtomicBool,
@@ -175,6 +202,8 @@ impl Shared {
             eval: cx.eval,
             copies: Mutex::default(),
             first_warning: Mutex::default(),
+            early: Mutex::default(),
+            failures: Mutex::default(),
             attempt: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             virtual_rows: cx.virtual_rows,
@@ -340,6 +369,12 @@ impl Shared {
             return;
         }
         let Some(raised) = aside::put(raised) else { return };
+        if let Some(early) = &mut *self.early.lock() {
+            if attempt == self.attempt() {
+                early.add_raised(raised);
+            }
+            return;
+        }
         if self.order.is_watching() {
             // SHOW WARNINGS has them in the order of the rows.
             let mut first = self.first_warning.lock();
@@ -357,6 +392,42 @@ impl Shared {
         if attempt == self.attempt() {
             eval.add_raised(raised);
         }
+    }
+
+    /// Runs the subquery of that number before a row needs it. `None`: it fails, as it does (`failure`) for the row that needs it, if there is one. Until then nobody
+    /// hears what it warned of; but where the query's rows are read already, or it has steps, that is with the statement's warnings at once.
+    pub fn run_early<T>(&self, number: usize, run: impl FnOnce() -> DfResult<T>) -> DfResult<Option<T>> {
+        let apart = !self.executes.load(Ordering::Relaxed);
+        let before = if apart {
+            let early = self.unheard();
+            self.early.lock().replace(early)
+        } else {
+            None
+        };
+        let outcome = run();
+        let raised = match apart.then(|| std::mem::replace(&mut *self.early.lock(), before)).flatten() {
+            Some(mut early) => early.take_raised(),
+            None => Raised::default(),
+        };
+        match outcome {
+            Err(error) if is_of_rows(&error) => {
+                self.failures.lock().insert(number, EarlyFailure { error: Arc::new(error), raised });
+                Ok(None)
+            }
+            outcome => {
+                self.raise(self.attempt(), raised);
+                outcome.map(Some)
+            }
+        }
+    }
+
+    /// A row needs the subquery that has failed: its error, and the first time its warnings.
+    pub fn failure(&self, number: usize) -> DataFusionError {
+        let failure = self.failures.lock().get_mut(&number).map(|failure| (failure.error.clone(), std::mem::take(&mut failure.raised)));
+        // What is left of the attempt before is for nobody.
+        let Some((error, raised)) = failure else { return user(killed_error()) };
+        self.raise(self.attempt(), raised);
+        DataFusionError::Shared(error)
     }
 
     /// How plans that run for a row, or that nobody decided about, are made: on one thread.
@@ -378,10 +449,8 @@ impl Shared {
 
     /// Makes a plan whose rows come in the order of the tables. Another one that is made meanwhile is in that order, too.
     pub async fn ordered_plan<T>(&self, make: impl Future<Output = T>) -> T {
-        self.ordered_plans.fetch_add(1, Ordering::Relaxed);
-        let made = make.await;
-        self.ordered_plans.fetch_sub(1, Ordering::Relaxed);
-        made
+        let _ordered = OrderedPlan::begin(&self.ordered_plans);
+        make.await
     }
 
     /// True if rows must come in the order in which one thread would read them.
@@ -476,6 +545,8 @@ impl Shared {
         self.attempt.fetch_add(1, Ordering::Relaxed);
         self.executes.store(false, Ordering::Relaxed);
         *self.first_warning.lock() = None;
+        *self.early.lock() = None;
+        self.failures.lock().clear();
         self.forget_ctes();
         (self.start_over)();
     }
@@ -498,6 +569,9 @@ impl Shared {
             if self.own_memory.get().is_some() {
                 return false;
             }
+            // It runs on one thread now, and keeps no workers from others while it waits for them.
+            self.refused.store(true, Ordering::Relaxed);
+            drop(self.taken.lock().take());
             let Some(own) = self.engine.own_memory(|| self.check_killed().is_err()).await else { return false };
             let _ = self.own_memory.set(own);
         }

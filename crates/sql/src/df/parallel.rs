@@ -76,7 +76,7 @@ pub struct ParallelSettings {
     pub queue_timeout: Duration,
     /// PQ and NO_PQ.
     pub hint: PqHint,
-    /// The order in which rows come out is seen, though nothing asks for one: INSERT … SELECT gives out keys in it.
+    /// As of `BoundQuery`.
     pub ordered: bool,
 }
 

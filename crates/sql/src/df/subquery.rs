@@ -17,7 +17,7 @@ use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
 use super::compact::used_bytes;
-use super::error::{final_refusal, is_of_rows, more_than_one_row, user};
+use super::error::{final_refusal, more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::parallel::first_rows_show_order;
@@ -54,8 +54,9 @@ impl Lowerer {
                 }
             }
         }
-        let function = SubqueryFunction {
+        let mut function = SubqueryFunction {
             id: self.shared.next_id(),
+            failed: sub.failed,
             attempt: self.shared.attempt(),
             lowerer: self.clone(),
             sub: sub.clone(),
@@ -70,12 +71,12 @@ impl Lowerer {
             signature: any_arguments(args.len(), if args.is_empty() { Volatility::Volatile } else { Volatility::Immutable }),
         };
         // It reads nothing of this row: all that it depends on is known.
-        if args.is_empty() && !self.shared.explain && !reads_recursion(&sub.plan) {
-            match function.ask(&[], 0) {
-                Ok(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
+        if args.is_empty() && function.failed.is_none() && !self.shared.explain && !reads_recursion(&sub.plan) {
+            match self.shared.run_early(function.id, || function.ask(&[], 0))? {
+                Some(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
+                Some(_) => {}
                 // It fails for the row that needs it.
-                Err(error) if !is_of_rows(&error) => return Err(error),
-                _ => {}
+                None => function.failed = Some(function.id),
             }
         }
         Ok(apply(Arc::new(ScalarUDF::new_from_impl(function)), args))
@@ -155,6 +156,8 @@ impl Lowerer {
 #[derive(Debug)]
 pub(super) struct SubqueryFunction {
     id: usize,
+    /// `Subquery::failed`.
+    failed: Option<usize>,
     /// At the query.
     attempt: usize,
     lowerer: Lowerer,
@@ -353,6 +356,9 @@ impl SubqueryFunction {
     /// The answer of a subquery that reads nothing of the enclosing row. The first worker that asks runs it, the others wait: each would take its time, and
     /// raise its warnings.
     fn only_answer(&self) -> Result<Arc<Answer>> {
+        if let Some(number) = self.failed {
+            return Err(self.lowerer.shared.failure(number));
+        }
         if let Some((answer, _)) = self.only_answer.get() {
             return Ok(answer.clone());
         }

@@ -39,6 +39,7 @@ impl Session {
             let table = database.catalog().table(&schema, &name)?;
             self.check_engine(engine, &name, false)?;
             self.compact(&table).await?;
+            self.log_maintenance().await?;
             return Ok(done(0, &self.state));
         }
         loop {

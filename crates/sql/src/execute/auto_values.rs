@@ -111,6 +111,12 @@ impl AutoValues {
         end.saturating_sub(from).div_ceil(self.increment)
     }
 
+    /// So many of those that are reserved have not been given.
+    pub fn has_left(&self, count: u64) -> bool {
+        let spare: u64 = self.spare.iter().map(|(first, end)| self.count(*first, *end)).sum();
+        self.left.saturating_add(spare) >= count
+    }
+
     /// No number is greater.
     pub fn is_last(&self, number: u64) -> bool {
         number == self.largest
@@ -170,6 +176,7 @@ mod tests {
         assert!(auto.has(3) && auto.has(11) && !auto.has(4) && !auto.has(14));
         auto.take_back(2);
         assert_eq!((auto.next, auto.left), (2, 2));
+        assert!(auto.has_left(8) && !auto.has_left(9));
         for first in [11, 21] {
             let (block, end) = auto.spare.pop().unwrap();
             auto.enter(block, auto.count(block, end), 1);

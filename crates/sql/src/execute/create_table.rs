@@ -14,12 +14,12 @@ use crate::plan::{BoundQuery, Rel, RelKind};
 use crate::session::{Session, SessionState, error, error::err};
 
 /// The column that `sql_generate_invisible_primary_key` adds.
-pub(crate) const GENERATED_KEY: &str = "my_row_id";
+pub(super) const GENERATED_KEY: &str = "my_row_id";
 
-/// The primary key is one that `sql_generate_invisible_primary_key` has made. It may have become visible.
-pub(super) fn has_generated_key(def: &TableDef) -> bool {
+/// The primary key, the first column, is what `sql_generate_invisible_primary_key` makes. One that is visible is the user's own, or has become it.
+pub(crate) fn has_generated_key(def: &TableDef) -> bool {
     let Some(key) = def.primary_key() else { return false };
-    matches!(&key.parts[..], [part] if part.column == 0) && is_generated_key(&def.columns[0])
+    matches!(&key.parts[..], [part] if part.column == 0) && def.columns[0].invisible && is_generated_key(&def.columns[0])
 }
 
 /// The column is what it has made, whether visible or not.

@@ -6,7 +6,7 @@ use highkey_table::{Histogram, Table};
 use highkey_types::{TypeKind, Value, errors};
 
 use super::{Failure, Outcome};
-use crate::parse::ast::ObjectName;
+use crate::parse::ast::HistogramChange;
 use crate::session::{ResultSink, Session, error};
 use crate::show::Answer;
 
@@ -18,14 +18,9 @@ const MAX_BUCKETS: u64 = 1024;
 type Said = (bool, String);
 
 impl Session {
-    pub(crate) async fn histogram(
-        &mut self,
-        tables: &[ObjectName],
-        columns: &[String],
-        update: bool,
-        buckets: Option<u64>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, Failure> {
+    pub(crate) async fn histogram(&mut self, change: &HistogramChange, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let HistogramChange { tables, columns, update, buckets, local } = change;
+        let update = *update;
         for (i, name) in tables.iter().enumerate() {
             let twice = tables[..i].iter().any(|other| other.name == name.name && other.schema == name.schema);
             if twice {
@@ -41,11 +36,11 @@ impl Session {
         if !(1..=MAX_BUCKETS).contains(&buckets) {
             return Err(errors::data_out_of_range("Number of buckets", "ANALYZE TABLE").into());
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut done) = (Vec::new(), false);
         let mut line = |table: &str, error: bool, text: &str| {
             rows.push(vec![Value::text(table), Value::text("histogram"), Value::text(if error { "Error" } else { "status" }), Value::text(text)]);
         };
-        match tables {
+        match &tables[..] {
             [name] => {
                 let (schema, name) = self.table_name(name)?;
                 let shown = format!("{schema}.{name}");
@@ -72,13 +67,18 @@ impl Session {
                             })
                             .await?;
                         said.values().for_each(|(error, text)| line(&shown, *error, text));
+                        done = true;
                     }
                     Err(e) => line(&shown, true, &format!("{}.", e.message)),
                 }
             }
             _ => line("", true, "Only one table can be specified while modifying histogram statistics."),
         }
-        self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), false, sink).await
+        let outcome = self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), false, sink).await?;
+        if done && !local {
+            self.log_maintenance().await?;
+        }
+        Ok(outcome)
     }
 }
 

@@ -214,7 +214,7 @@ impl Session {
 
     /// Rows of any query. All of them are computed first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
-        let query = &mut query.clone();
+        let query = &mut BoundQuery { ordered: true, ..query.clone() };
         // Who streams its rows serves no calls.
         inserter.by_row |= query.rel.calls_session();
         self.share_reads(query);
@@ -260,7 +260,7 @@ impl Session {
         } else {
             // Outputs that are computed here are the session's.
             let mut beside = late.is_none().then(|| self.query_rows(inserter, &query.hints));
-            let mut stream = self.stream(query.clone(), true).await?;
+            let mut stream = self.stream(query.clone()).await?;
             let mut is_taken = true;
             let outcome = loop {
                 let rows = match stream.rows.next().await {
@@ -448,7 +448,12 @@ impl Session {
             };
             end = start.saturating_add(next).min(limit);
             if start < end {
-                generated = inserter.number(&mut self.state, &mut rows[start..end], exact)?;
+                let rows = &mut rows[start..end];
+                // They have had numbers: most get those again, and need not wait for somebody who is alone in getting more.
+                generated = match inserter.has_numbers(rows) {
+                    true => inserter.number(&mut self.state, rows, exact)?,
+                    false => self.number_rows(inserter, rows, exact).await?,
+                };
             }
         }
         if inserter.by_row {

@@ -307,6 +307,14 @@ impl Inserter {
         Ok(generated)
     }
 
+    /// What is reserved is enough for those of the rows that ask for a number.
+    pub(super) fn has_numbers(&self, rows: &[Vec<Value>]) -> bool {
+        let Some(auto) = &self.auto else { return true };
+        let asking = rows.iter().filter(|row| auto.is_asked(&row[auto.column])).count();
+        // One that brings its own may pass some.
+        asking == 0 || asking == rows.len() && auto.has_left(asking as u64)
+    }
+
     /// Bytes of encoded rows that wait to be handed to the table.
     pub(super) fn bulk_bytes(&self) -> usize {
         self.bulk.as_ref().map_or(0, |(_, rows)| rows.byte_len())

@@ -14,11 +14,10 @@ use crate::show::Answer;
 use crate::sys;
 
 impl Session {
-    /// Tells the binary log, as MySQL does, of what has been done for a table unless it was for this server alone (LOCAL).
-    pub(crate) async fn log_maintenance(&mut self, operation: Maintenance, options: &[String]) -> Result<(), MySqlError> {
-        let logged = matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair) && !options.iter().any(|option| option == "LOCAL");
+    /// Tells the binary log, as MySQL does, of what has been done for a table and changes no definition.
+    pub(crate) async fn log_maintenance(&mut self) -> Result<(), MySqlError> {
         // A server that only reads has no transactions of its own.
-        if !logged || self.state.locks.has_read_lock() || self.check_server_writable().is_err() {
+        if self.state.locks.has_read_lock() || self.check_server_writable().is_err() {
             return Ok(());
         }
         let cx = self.ddl_context();

@@ -55,7 +55,7 @@ pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub(crate) use answer::FirstRows;
 pub use query::BoundTables;
-pub(crate) use create_table::GENERATED_KEY;
+pub(crate) use create_table::has_generated_key;
 pub(crate) use delete::delete_tables;
 pub(crate) use handler::Handlers;
 pub(crate) use inside::rows_inside;
@@ -163,7 +163,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram { .. } => true,
+        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram(_) => true,
         _ => false,
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn refused_inside(statement: &Statement, kind: &str) -> Option<MySqlE
     use Statement::*;
     Some(match statement {
         Query(query) if query.into.is_none() => errors::sp_no_retset(kind),
-        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram { .. } => errors::sp_no_retset(kind),
+        Show(_) | Describe { .. } | Explain { .. } | ExplainConnection { .. } | Maintain { .. } | Histogram(_) => errors::sp_no_retset(kind),
         Prepare { .. } | Execute { .. } | Deallocate(_) => errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL"),
         Flush(_) => errors::stmt_not_allowed_in_sf_or_trg("FLUSH"),
         Reset | ResetBinaryLogs { .. } => errors::stmt_not_allowed_in_sf_or_trg("RESET"),
@@ -371,10 +371,14 @@ impl Session {
             Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
-            Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
+            Statement::Histogram(histogram) => self.histogram(histogram, sink).await,
             Statement::Maintain { operation, tables, options } => {
                 let outcome = self.maintain(*operation, tables, options, sink).await?;
-                self.log_maintenance(*operation, options).await?;
+                // CHECK and CHECKSUM leave nothing behind.
+                let leaves = matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair);
+                if leaves && !options.iter().any(|option| option == "LOCAL") {
+                    self.log_maintenance().await?;
+                }
                 Ok(outcome)
             }
             Statement::Shutdown => {
@@ -522,7 +526,7 @@ pub(crate) fn counter_of(statement: &Statement) -> StatusCounter {
         Statement::PurgeBinaryLogsTo(_) => C::ComPurge,
         Statement::PurgeBinaryLogsBefore(_) => C::ComPurgeBeforeDate,
         Statement::Reset | Statement::ResetBinaryLogs { .. } => C::ComReset,
-        Statement::Histogram { .. } => C::ComAnalyze,
+        Statement::Histogram(_) => C::ComAnalyze,
         Statement::Maintain { operation, .. } => match operation {
             Maintenance::Check => C::ComCheck,
             Maintenance::Analyze => C::ComAnalyze,

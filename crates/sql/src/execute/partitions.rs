@@ -474,8 +474,8 @@ impl Session {
             return Err(error::not_supported("changes of single partitions beside others").into());
         }
         let (schema, name) = self.table_name(&alter.name)?;
-        if let PartitionAction::Maintain { what, names } = action {
-            return self.maintain_partitions((&schema, &name), what, names.as_deref(), sink).await;
+        if let PartitionAction::Maintain { what, names, local } = action {
+            return self.maintain_partitions((&schema, &name), what, names.as_deref(), *local, sink).await;
         }
         if self.state.temporary.find(&schema, &name).is_some() {
             return Err(not_partitioned().into());
@@ -509,12 +509,14 @@ impl Session {
         }
     }
 
-    /// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: of the whole table, as MySQL does it for InnoDB where it does not for the partition alone.
+    /// ANALYZE, CHECK, OPTIMIZE and REPAIR PARTITION: of the whole table, as MySQL does it for InnoDB where it does not for the partition alone. `local`: the
+    /// binary log is not told.
     async fn maintain_partitions(
         &mut self,
         (schema, name): (&Str, &Str),
         what: &str,
         names: Option<&[String]>,
+        local: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, Failure> {
         let shown = format!("{schema}.{name}");
@@ -526,6 +528,7 @@ impl Session {
             positions(partitioning, names, |_| wrong_list(&shown))?;
             Ok(table)
         });
+        let logged = found.is_ok() && what != "CHECK" && !local;
         match found {
             Err(e) => {
                 line("Error", &e.message);
@@ -551,6 +554,10 @@ impl Session {
                 _ => line("status", "OK"),
             },
         }
-        self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), false, sink).await
+        let outcome = self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), false, sink).await?;
+        if logged {
+            self.log_maintenance().await?;
+        }
+        Ok(outcome)
     }
 }

@@ -411,7 +411,7 @@ impl Session {
     /// As `collect`, on DataFusion. `slot`: where its plan is kept.
     pub(crate) async fn collect_planned(&mut self, bound: &BoundQuery, slot: Option<Arc<PlanSlot>>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
         self.state.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = Box::pin(self.begin_query(bound.clone(), false, slot)).await?;
+        let mut stream = Box::pin(self.begin_query(bound.clone(), slot)).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));
@@ -476,12 +476,12 @@ impl Session {
         }
     }
 
-    /// Starts a query on DataFusion, once what it locks is locked. `ordered`: the order of its rows is seen even if nothing asks for one.
-    pub(crate) async fn stream(&mut self, bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
-        self.begin_query(bound, ordered, None).await
+    /// Starts a query on DataFusion, once what it locks is locked.
+    pub(crate) async fn stream(&mut self, bound: BoundQuery) -> Result<Running, Failure> {
+        self.begin_query(bound, None).await
     }
 
-    async fn begin_query(&mut self, mut bound: BoundQuery, ordered: bool, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
+    async fn begin_query(&mut self, mut bound: BoundQuery, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
         if self.state.reads.is_some() {
             settle_calls(&mut bound.rel, &self.state);
         }
@@ -494,7 +494,7 @@ impl Session {
         }
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
         self.state.calls = None;
-        cx.parallel.ordered = ordered;
+        cx.parallel.ordered = bound.ordered;
         cx.slot = slot;
         cx.activity.note_settings(&cx.parallel);
         let examined_before = self.state.process.rows_examined();
@@ -620,7 +620,7 @@ impl Session {
             }
             IntoTarget::Outfile { path, charset, format } => {
                 let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
-                let mut stream = self.stream(bound.clone(), false).await?;
+                let mut stream = self.stream(bound.clone()).await?;
                 let outcome = async {
                     while let Some(rows) = self.next_rows(&mut stream).await? {
                         rows.for_each(|row| file.row(row))?;

@@ -16,7 +16,7 @@ use crate::session::{Session, SessionState, error};
 pub(crate) fn query_of(mut rel: Rel) -> BoundQuery {
     rel.inline_lone_ctes();
     let locking = has_lock(&rel);
-    BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false }
+    BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false, ordered: false }
 }
 
 /// A scan of the plan locks rows, but for its subqueries.

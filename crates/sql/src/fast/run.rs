@@ -421,6 +421,14 @@ impl Session {
         Ok(ranges)
     }
 
+    /// The same for an estimate: whoever reads them evaluates their bounds again, and warns.
+    fn expected_ranges(&mut self, source: &TableSource) -> Result<Vec<KeyRange>, MySqlError> {
+        let diagnostics = self.state.diagnostics.clone();
+        let ranges = self.ranges(source);
+        self.state.diagnostics = diagnostics;
+        ranges
+    }
+
     /// The rows that wait are the fast path's: they go to the client.
     fn send_waiting(&self, run: &mut Run<'_>, destination: &mut Destination<'_>) {
         let Some(rows) = run.waiting.take() else { return };
@@ -444,11 +452,8 @@ impl Session {
         if !fixed || query.found_max(source, u64::MAX).is_none() {
             return Ok(false);
         }
-        // Whoever runs it warns.
-        let diagnostics = self.state.diagnostics.clone();
-        let ranges = self.ranges(source);
-        self.state.diagnostics = diagnostics;
-        self.has_too_many(query, source, &ranges?)
+        let ranges = self.expected_ranges(source)?;
+        self.has_too_many(query, source, &ranges)
     }
 
     /// It reads more rows, by an estimate, than a stage may hold: not for whoever keeps them in memory, or can lock them as one range.
@@ -466,11 +471,7 @@ impl Session {
             None => source.table.row_count_estimate()?,
             Some(access) if access.unique => access.ranges.len() as u64,
             Some(access) => {
-                // Whoever reads them evaluates their bounds again, and warns.
-                let diagnostics = self.state.diagnostics.clone();
-                let ranges = self.ranges(source);
-                self.state.diagnostics = diagnostics;
-                let ranges = ranges?;
+                let ranges = self.expected_ranges(source)?;
                 plan::rows_in_ranges(&source.table, source.index, &ranges).unwrap_or_else(|| rows_of(&source.table, Some(access)) as u64)
             }
         };

@@ -365,12 +365,12 @@ impl Parser<'_> {
             return self.fail();
         }
         let tables = self.list(Self::object_name)?;
-        let mut options: Vec<String> = local.then(|| "LOCAL".to_string()).into_iter().collect();
         if operation == Maintenance::Analyze
             && let Some(verb) = self.any_kw(&["UPDATE", "DROP"])
         {
-            return self.histogram(verb == "UPDATE", tables);
+            return self.histogram(verb == "UPDATE", tables, local);
         }
+        let mut options: Vec<String> = local.then(|| "LOCAL".to_string()).into_iter().collect();
         while let Some(option) = self.any_kw(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]) {
             options.push(option.to_string());
         }
@@ -378,7 +378,7 @@ impl Parser<'_> {
     }
 
     /// ANALYZE TABLE … {UPDATE | DROP} …
-    fn histogram(&mut self, update: bool, tables: Vec<ObjectName>) -> Result<Statement> {
+    fn histogram(&mut self, update: bool, tables: Vec<ObjectName>, local: bool) -> Result<Statement> {
         self.expect_kw("HISTOGRAM")?;
         self.expect_kw("ON")?;
         let columns = self.list(Self::ident)?;
@@ -387,6 +387,6 @@ impl Parser<'_> {
             buckets = Some(self.integer()?);
             self.expect_kw("BUCKETS")?;
         }
-        Ok(Statement::Histogram { tables, columns, update, buckets })
+        Ok(Statement::Histogram(HistogramChange { tables, columns, update, buckets, local }))
     }
 }

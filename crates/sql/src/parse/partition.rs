@@ -168,15 +168,15 @@ impl Parser<'_> {
                 PartitionAction::Exchange { partition, table, validate }
             }
             "TRUNCATE" | "REBUILD" | "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" if self.is_kw_at(1, "PARTITION") => {
-                self.into_partitions();
+                let local = self.into_partitions();
                 let names = if self.kw("ALL") { None } else { Some(self.list(Self::ident)?) };
                 match word {
                     "TRUNCATE" => PartitionAction::Truncate(names),
                     "REBUILD" => PartitionAction::Rebuild(names),
-                    "ANALYZE" => PartitionAction::Maintain { what: "ANALYZE", names },
-                    "CHECK" => PartitionAction::Maintain { what: "CHECK", names },
-                    "OPTIMIZE" => PartitionAction::Maintain { what: "OPTIMIZE", names },
-                    _ => PartitionAction::Maintain { what: "REPAIR", names },
+                    "ANALYZE" => PartitionAction::Maintain { what: "ANALYZE", names, local },
+                    "CHECK" => PartitionAction::Maintain { what: "CHECK", names, local },
+                    "OPTIMIZE" => PartitionAction::Maintain { what: "OPTIMIZE", names, local },
+                    _ => PartitionAction::Maintain { what: "REPAIR", names, local },
                 }
             }
             _ => return Ok(None),
@@ -185,9 +185,9 @@ impl Parser<'_> {
     }
 
     /// Past the verb, PARTITION and what says that replicas are not told.
-    fn into_partitions(&mut self) {
+    fn into_partitions(&mut self) -> bool {
         self.advance();
         self.advance();
-        self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]).is_some()
     }
 }

@@ -158,7 +158,7 @@ fn check_in_function(statement: &Statement) -> Result<bool> {
         S::Do(_) | S::Signal(_) | S::GetDiagnostics(_) => Ok(false),
         S::Insert(_) | S::Update(_) | S::Delete(_) | S::Call(_) => Ok(true),
         S::Query(query) if query.into.is_none() => Err(errors::sp_no_retset("function")),
-        S::Show(_) | S::Describe { .. } | S::Explain { .. } | S::ExplainConnection { .. } | S::Maintain { .. } | S::Histogram { .. } => Err(errors::sp_no_retset("function")),
+        S::Show(_) | S::Describe { .. } | S::Explain { .. } | S::ExplainConnection { .. } | S::Maintain { .. } | S::Histogram(_) => Err(errors::sp_no_retset("function")),
         S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => Err(errors::stmt_not_allowed_in_sf_or_trg("Dynamic SQL")),
         S::Flush(_) => Err(errors::stmt_not_allowed_in_sf_or_trg("FLUSH")),
         S::CreateTable(create) if create.temporary => unsupported("temporary tables of stored functions"),

@@ -171,6 +171,8 @@ pub struct Subquery {
     pub plan: Rel,
     /// It refers to any enclosing row.
     pub correlated: bool,
+    /// It has been run before any row needed it, and failed: the number of that, for who runs the plan.
+    pub failed: Option<usize>,
 }
 
 /// What a subquery is asked.

@@ -23,6 +23,8 @@ pub struct BoundQuery {
     pub locking: bool,
     /// SQL_CALC_FOUND_ROWS: FOUND_ROWS() counts without the LIMIT, which is then the root of `rel`.
     pub calc_found_rows: bool,
+    /// The order of its rows is seen, though nothing may ask for one: INSERT … SELECT gives out numbers in it.
+    pub ordered: bool,
 }
 
 impl BoundQuery {

@@ -332,7 +332,7 @@ impl Rel {
 
     /// For each row of `self` the rows of `made`, which reads it as a subquery does. `fields`: the columns of both.
     pub fn apply(self, made: Rel, outer: bool, fields: Vec<Field>) -> Rel {
-        let subquery = Subquery { kind: SubqueryKind::Rows, plan: made, correlated: true };
+        let subquery = Subquery { kind: SubqueryKind::Rows, plan: made, correlated: true, failed: None };
         let made = Expr { kind: ExprKind::Subquery(Box::new(subquery)), ty: ExprType::null() };
         Rel { kind: RelKind::Apply { input: Box::new(self), made, outer }, fields }
     }

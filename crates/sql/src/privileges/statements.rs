@@ -309,7 +309,7 @@ impl Session {
                 })
             }
             Statement::Maintain { operation, tables, .. } => state.check_maintain(access, *operation, tables),
-            Statement::Histogram { tables, .. } => state.check_maintain(access, Maintenance::Analyze, tables),
+            Statement::Histogram(histogram) => state.check_maintain(access, Maintenance::Analyze, &histogram.tables),
             Statement::LockInstance | Statement::UnlockInstance if !access.has_dynamic("BACKUP_ADMIN") => Err(errors::specific_access_denied_error("BACKUP_ADMIN")),
             Statement::Shutdown => access.check_global(Privileges::SHUTDOWN, "SHUTDOWN"),
             Statement::Reset | Statement::ResetBinaryLogs { .. } => access.check_global(Privileges::RELOAD, "RELOAD"),

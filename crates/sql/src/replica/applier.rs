@@ -283,7 +283,8 @@ impl Applier {
                 let trigger = self.session.state.instance.database().catalog().trigger(name.schema.as_deref().unwrap_or(&cx.schema), &name.name);
                 return Ok(trigger.iter().map(|(table, _)| (table.def().schema.to_string(), table.def().name.to_string())).collect());
             }
-            Statement::Maintain { tables, .. } | Statement::Histogram { tables, .. } => tables.iter().collect(),
+            Statement::Maintain { tables, .. } => tables.iter().collect(),
+            Statement::Histogram(histogram) => histogram.tables.iter().collect(),
             Statement::Grant(grant) | Statement::Revoke(grant) if grant.routine.is_none() => {
                 let Some((schema, Some(table))) = &grant.on else { return Ok(Vec::new()) };
                 return Ok(vec![(schema.clone().unwrap_or_else(|| cx.schema.clone()), table.clone())]);

@@ -498,6 +498,7 @@ async fn definitions_name_their_tables() {
         ("CREATE TRIGGER g BEFORE INSERT ON x.a FOR EACH ROW SET @a = 1", "x.a"),
         ("DROP TRIGGER nothing", ""),
         ("OPTIMIZE TABLE a, x.b", "d.a x.b"),
+        ("ANALYZE TABLE a UPDATE HISTOGRAM ON id", "d.a"),
         ("GRANT SELECT ON d.a TO u", "d.a"),
         ("REVOKE SELECT ON x.* FROM u", ""),
         ("CREATE DATABASE x", ""),
@@ -793,6 +794,29 @@ async fn what_is_applied_is_logged_as_the_sources() {
     c.ok("COMMIT").await;
     c.value("SELECT @@global.gtid_executed").await;
     assert!(!applier.announce(announced(9)) && applier.announce(announced(10)));
+    applier.close().await;
+}
+
+/// As the source's log has it: done here, too, and told on.
+#[tokio::test]
+async fn what_a_source_does_for_tables_is_done_again() {
+    let (_server, mut c, mut applier) = logging("ON").await;
+    c.ok("CREATE TABLE p (id INT) PARTITION BY HASH (id) PARTITIONS 2").await;
+    c.ok("INSERT INTO t VALUES (1, 'a')").await;
+    c.ok("RESET MASTER").await;
+    let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
+    let mut expected = Vec::new();
+    for (number, sql) in [(1, "ANALYZE TABLE t UPDATE HISTOGRAM ON name"), (2, "ALTER TABLE p ANALYZE PARTITION p0")] {
+        assert!(applier.announce(announced(number)));
+        applier.begin().await.unwrap();
+        let value = vec![number as u8];
+        applier.statement(&cx, sql.as_bytes(), Some((b"p", value.clone()))).await.unwrap();
+        applier.is_one_statement();
+        applier.commit(b"p", value, || {}).await.unwrap();
+        expected.push(format!("9 gtid {number}; 9 use `d`; {sql}"));
+    }
+    assert_eq!(told(&mut c).await.join("; "), expected.join("; "));
+    assert_eq!(c.value("SELECT column_name FROM information_schema.column_statistics WHERE table_name = 't'").await, "name");
     applier.close().await;
 }
 

@@ -584,7 +584,7 @@ impl Inside<'_> {
 
     /// The rows of a query over the variables.
     fn rows_for(&mut self, query: &Rel, frame: &Frame) -> Result<Vec<Vec<Value>>> {
-        let subquery = Subquery { kind: SubqueryKind::Exists { negated: false }, plan: query.clone(), correlated: true };
+        let subquery = Subquery { kind: SubqueryKind::Exists { negated: false }, plan: query.clone(), correlated: true, failed: None };
         let mut holder = Expr { kind: ExprKind::Subquery(Box::new(subquery)), ty: ExprType::null() };
         holder.bind_outer_row(&frame.values);
         match holder.kind {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use highkey_table::{IndexKind, PAGE_BYTES, Privileges, Table, TableDef, WaitKind};
-use highkey_types::{Collation, Str, TypeKind, Value};
+use highkey_types::{Collation, Str, Value};
 
 use super::tls;
 use crate::df::SerialReason;
-use crate::execute::GENERATED_KEY;
+use crate::execute::has_generated_key;
 use crate::information_schema;
 use crate::session::{NEVER, SessionState, StatusCounter};
 use crate::variables::{self, Effect, Scope};
@@ -65,10 +65,7 @@ pub fn hidden_key(state: &SessionState, def: &TableDef) -> Option<usize> {
     if state.variables.bool("show_gipk_in_create_table_and_information_schema") {
         return None;
     }
-    let [part] = &def.primary_key()?.parts[..] else { return None };
-    let column = &def.columns[part.column];
-    let generated = column.invisible && column.auto_increment && column.ty.kind == TypeKind::BigInt && column.ty.unsigned;
-    (generated && column.name.eq_ignore_ascii_case(GENERATED_KEY)).then_some(part.column)
+    has_generated_key(def).then_some(0)
 }
 
 /// What SHOW INDEX and `information_schema.statistics` tell of each part of each index: uniqueness, index, place, column, order, cardinality, prefix,

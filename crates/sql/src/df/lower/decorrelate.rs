@@ -14,7 +14,6 @@ use super::expr::{KeyForm, key_form};
 use super::guard::joined_relation;
 use super::join::some_condition;
 use super::{Lowered, Lowerer, Scope, expr_mut, for_each_expr_mut};
-use crate::df::error::is_of_rows;
 use crate::df::repr::Repr;
 use crate::plan::{Aggregate, AggregateFunc, CompareBy, CompareOp, Expr, ExprKind, Rel, RelKind, Subquery, SubqueryKind};
 
@@ -36,6 +35,9 @@ impl Lowerer {
             },
             _ => return Ok(None),
         };
+        if sub.failed.is_some() {
+            return Ok(None);
+        }
         let (rel, outputs, negated) = match &sub.kind {
             SubqueryKind::Exists { negated } => (peel_exists(&sub.plan), None, negated ^ flipped),
             SubqueryKind::In { exprs, by, negated } => {
@@ -351,18 +353,23 @@ impl Lowerer {
                 return;
             }
             let ExprKind::Subquery(sub) = &expr.kind else { return };
-            if sub.correlated || reads_recursion(&sub.plan) || rel_is_volatile(&sub.plan) {
+            let has_value = matches!(sub.kind, SubqueryKind::Scalar | SubqueryKind::Exists { .. });
+            if !has_value || sub.correlated || reads_recursion(&sub.plan) || rel_is_volatile(&sub.plan) {
                 return;
             }
             let number = self.shared.next_id();
-            let value = match &sub.kind {
-                SubqueryKind::Scalar => self.scalar_value(&sub.plan, number),
-                SubqueryKind::Exists { negated } => self.has_rows(&sub.plan, number).map(|any| Value::bool(any != *negated)),
-                _ => return,
-            };
+            let value = self.shared.run_early(number, || match sub.kind {
+                SubqueryKind::Exists { negated } => self.has_rows(&sub.plan, number).map(|any| Value::bool(any != negated)),
+                _ => self.scalar_value(&sub.plan, number),
+            });
             match value {
-                Ok(value) => *expr = Expr::literal(value, expr.ty.clone()),
-                Err(error) if !early && is_of_rows(&error) => {}
+                Ok(Some(value)) => *expr = Expr::literal(value, expr.ty.clone()),
+                Ok(None) if early => failure = Some(self.shared.failure(number)),
+                Ok(None) => {
+                    if let ExprKind::Subquery(sub) = &mut expr.kind {
+                        sub.failed = Some(number);
+                    }
+                }
                 Err(error) => failure = Some(error),
             }
         });

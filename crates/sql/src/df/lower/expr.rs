@@ -389,7 +389,9 @@ impl Lowerer {
     }
 
     fn native_coalesce(&self, func: FuncId, args: &[Expr], expr: &Expr, scope: &Scope) -> Result<Option<DfExpr>> {
-        if func != FuncId::Coalesce || args.iter().any(|a| !a.is_steady() || a.has_subquery()) {
+        // All but the last stand twice in what is made of them.
+        let Some((_, repeated)) = args.split_last().filter(|_| func == FuncId::Coalesce) else { return Ok(None) };
+        if args.iter().any(|a| !a.is_steady()) || repeated.iter().any(Expr::has_subquery) {
             return Ok(None);
         }
         let values = args.iter().map(|a| self.value_as(a, &expr.ty.ty, scope)).collect::<Result<Vec<_>>>()?;

@@ -1,8 +1,12 @@
 //! Types, NULLs, collations, grouping, windows, set operations.
 
+use std::future::pending;
+use std::pin::pin;
+
+use futures::FutureExt;
 use highkey_types::{Collation, ColumnType, TypeKind};
 
-use super::{Fixture, int, text};
+use super::{Fixture, Shared, int, text};
 use crate::df::{EngineOptions, QueryEngine};
 
 fn people() -> Fixture {
@@ -252,4 +256,17 @@ fn aggregates_of_constants_and_unions_of_them() {
     f.check("SELECT k, COUNT(*) FROM (SELECT 5 AS k, a FROM c) d WHERE a > 100 GROUP BY k", "");
     // A constant in each of the two, but not the same: it sorts.
     f.check("SELECT 1 AS k, b FROM c UNION ALL SELECT -2, a FROM c ORDER BY k, b DESC LIMIT 3 OFFSET 2", "-2|1;1|30;1|20");
+}
+
+#[test]
+fn a_plan_that_nobody_waits_for_any_more_keeps_nobody_in_order() {
+    let f = people();
+    let bound = f.bind("SELECT COUNT(*) FROM p").unwrap();
+    let shared = Shared::new(f.context(), &bound.rel, false, None);
+    assert!(shared.may_change_order());
+    {
+        let mut made = pin!(shared.ordered_plan(pending::<()>()));
+        assert!(made.as_mut().now_or_never().is_none() && !shared.may_change_order());
+    }
+    assert!(shared.may_change_order());
 }

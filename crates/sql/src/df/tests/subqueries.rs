@@ -1,6 +1,13 @@
 //! Subqueries in all their shapes.
 
-use super::{Fixture, int, text};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use highkey_types::TimeZone;
+use parking_lot::Mutex;
+
+use super::{Eval, Fixture, QueryContext, int, query, text};
 
 fn tables() -> Fixture {
     let f = Fixture::new();
@@ -103,4 +110,33 @@ fn a_subquery_that_fails_does_so_for_the_row_that_needs_it() {
     ] {
         f.check_error(sql, 1242);
     }
+}
+
+#[test]
+fn a_subquery_that_fails_runs_once_and_says_nothing_until_a_row_needs_it() {
+    let f = tables();
+    let failing = "(SELECT ~0 + COUNT(x) + SUM(s + 0) FROM a)";
+    let bound = f.bind(&format!("SELECT id, IF(id > 5, {failing}, 7) FROM a")).unwrap();
+    let eval = Arc::new(Mutex::new(Eval { zone: TimeZone::utc(), warnings: Vec::new(), random: HashMap::new() }));
+    let examined = Arc::new(AtomicU64::new(0));
+    let context = QueryContext { eval: eval.clone(), examined: examined.clone(), ..f.context() };
+    let rows = f.runtime.block_on(async {
+        let (mut stream, mut rows) = (query(bound, context).await.unwrap(), 0);
+        while let Some(batch) = stream.next().await.unwrap() {
+            rows += batch.len();
+        }
+        rows
+    });
+    assert_eq!((rows, eval.lock().warnings.len()), (4, 0));
+    assert_eq!(examined.load(Ordering::Relaxed), 8, "four rows of each of the two");
+    f.check_error(&format!("SELECT id, IF(id > 3, {failing}, 7) FROM a"), 1690);
+}
+
+#[test]
+fn coalesce_asks_the_last_of_its_arguments_for_rows_that_need_it() {
+    let f = tables();
+    f.check("SELECT COALESCE(id, (SELECT x FROM a)) FROM a ORDER BY id", "1;2;3;4");
+    f.check("SELECT COALESCE(y, (SELECT x FROM a)) FROM b WHERE y IS NOT NULL ORDER BY id", "10;11;20");
+    f.check("SELECT COALESCE(y, (SELECT MAX(x) FROM a)) FROM b ORDER BY id", "10;11;20;40");
+    f.check_error("SELECT COALESCE(y, (SELECT x FROM a)) FROM b", 1242);
 }

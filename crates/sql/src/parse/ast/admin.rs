@@ -180,6 +180,18 @@ pub enum Maintenance {
     Checksum,
 }
 
+/// ANALYZE [LOCAL] TABLE … UPDATE HISTOGRAM ON … [WITH n BUCKETS], or … DROP HISTOGRAM ON ….
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct HistogramChange {
+    pub tables: Vec<ObjectName>,
+    pub columns: Vec<String>,
+    pub update: bool,
+    pub buckets: Option<u64>,
+    /// The binary log is not told.
+    pub local: bool,
+}
+
 /// What FLUSH flushes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -351,8 +351,8 @@ pub enum PartitionAction {
     Truncate(Option<Vec<String>>),
     Rebuild(Option<Vec<String>>),
     Exchange { partition: String, table: ObjectName, validate: bool },
-    /// ANALYZE, CHECK, OPTIMIZE or REPAIR, in capitals.
-    Maintain { what: &'static str, names: Option<Vec<String>> },
+    /// ANALYZE, CHECK, OPTIMIZE or REPAIR, in capitals. `local`: the binary log is not told.
+    Maintain { what: &'static str, names: Option<Vec<String>>, local: bool },
 }
 
 /// DROP TABLE and DROP VIEW.

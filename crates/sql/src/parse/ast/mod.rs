@@ -185,8 +185,8 @@ pub enum Statement {
     Flush(Vec<Flush>),
     /// CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE.
     Maintain { operation: Maintenance, tables: Vec<ObjectName>, options: Vec<String> },
-    /// ANALYZE TABLE … UPDATE HISTOGRAM ON … [WITH n BUCKETS], or … DROP HISTOGRAM ON ….
-    Histogram { tables: Vec<ObjectName>, columns: Vec<String>, update: bool, buckets: Option<u64> },
+    /// ANALYZE TABLE … UPDATE HISTOGRAM, or … DROP HISTOGRAM.
+    Histogram(HistogramChange),
     /// SHUTDOWN.
     Shutdown,
     /// RESET of something that there is not.

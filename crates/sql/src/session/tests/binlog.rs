@@ -441,13 +441,35 @@ async fn a_server_without_the_binary_log_says_so() {
 #[tokio::test]
 async fn what_is_done_for_tables_is_told_unless_it_is_local() {
     let (_server, mut c) = server(&[]).await;
-    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    c.ok("CREATE TABLE p (a INT) PARTITION BY HASH (a) PARTITIONS 2").await;
     let mut seen = events(&mut c).await.len();
-    for sql in ["ANALYZE TABLE t", "OPTIMIZE TABLE t", "REPAIR TABLE t"] {
+    for sql in [
+        "ANALYZE TABLE t",
+        "OPTIMIZE TABLE t",
+        "REPAIR TABLE t",
+        "ANALYZE TABLE t UPDATE HISTOGRAM ON b WITH 4 BUCKETS",
+        "ANALYZE TABLE t DROP HISTOGRAM ON b",
+        "ALTER TABLE p ANALYZE PARTITION p0",
+        "ALTER TABLE p OPTIMIZE PARTITION ALL",
+        "ALTER TABLE p REPAIR PARTITION p1",
+    ] {
         c.rows(sql).await;
         assert_eq!(news(&mut c, &mut seen).await, format!("use `d`; {sql}"));
     }
-    for sql in ["ANALYZE LOCAL TABLE t", "OPTIMIZE NO_WRITE_TO_BINLOG TABLE t", "CHECK TABLE t", "CHECKSUM TABLE t"] {
+    c.ok("ALTER TABLE t FORCE").await;
+    assert_eq!(news(&mut c, &mut seen).await, "use `d`; ALTER TABLE t FORCE");
+    for sql in [
+        "ANALYZE LOCAL TABLE t",
+        "OPTIMIZE NO_WRITE_TO_BINLOG TABLE t",
+        "CHECK TABLE t",
+        "CHECKSUM TABLE t",
+        "ANALYZE LOCAL TABLE t UPDATE HISTOGRAM ON b",
+        "ANALYZE NO_WRITE_TO_BINLOG TABLE t DROP HISTOGRAM ON b",
+        "ALTER TABLE p ANALYZE PARTITION LOCAL p0",
+        "ALTER TABLE p CHECK PARTITION p0",
+        "ALTER TABLE p ANALYZE PARTITION nope",
+    ] {
         c.rows(sql).await;
         assert_eq!(news(&mut c, &mut seen).await, "", "{sql}");
     }

@@ -176,6 +176,12 @@ async fn generated_primary_keys_stay_as_they_are() {
         c.ok("ALTER TABLE g ALTER COLUMN my_row_id SET VISIBLE").await;
         c.ok("ALTER TABLE g ALTER COLUMN my_row_id SET INVISIBLE").await;
     }
+    // The user's own, or become it, is a column like any other.
+    c.ok("CREATE TABLE seen (my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT NOT NULL)").await;
+    c.ok("ALTER TABLE seen ADD COLUMN u INT FIRST").await;
+    c.ok("ALTER TABLE seen MODIFY my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT FIRST").await;
+    c.ok("ALTER TABLE seen CHANGE my_row_id id INT UNSIGNED NOT NULL").await;
+    c.ok("ALTER TABLE seen DROP PRIMARY KEY, ADD PRIMARY KEY (v)").await;
     c.ok("ALTER TABLE g ADD COLUMN u INT FIRST").await;
     let order = "SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 'g'";
     assert_eq!(c.value(order).await, "my_row_id,u,v,w");

@@ -394,6 +394,25 @@ async fn insert_select_gives_out_keys_in_the_order_of_the_rows() {
     c.ok("CREATE TABLE copy (n INT AUTO_INCREMENT PRIMARY KEY, id INT)").await;
     c.ok("INSERT INTO copy (id) SELECT id FROM t WHERE k < 5").await;
     assert_eq!(c.value("SELECT COUNT(*) FROM copy a JOIN copy b ON b.n = a.n + 1 WHERE b.id < a.id").await, "0");
+    // Also where the rows wait until the query has ended: for triggers, or as the table itself is read.
+    let numbered = "CREATE TABLE x (n INT AUTO_INCREMENT PRIMARY KEY, k INT, c INT)";
+    let trigger = "CREATE TRIGGER x_told AFTER INSERT ON x FOR EACH ROW SET @told = NEW.n";
+    for (set_up, insert) in [
+        ([numbered, trigger], "INSERT INTO x (k, c) SELECT id * 7 % 501, COUNT(*) FROM t GROUP BY id * 7 % 501"),
+        ([numbered, "INSERT INTO x (k) VALUES (0)"], "INSERT INTO x (k, c) SELECT t.id * 7 % 501, COUNT(*) FROM t JOIN x ON x.k = t.id * 0 GROUP BY t.id * 7 % 501"),
+    ] {
+        let mut left = Vec::new();
+        for parallel in ["OFF", "ON"] {
+            c.ok(&format!("SET force_parallel_execute = {parallel}")).await;
+            c.ok("DROP TABLE IF EXISTS x").await;
+            for sql in set_up {
+                c.ok(sql).await;
+            }
+            c.ok(insert).await;
+            left.push(c.rows("SELECT n, k, c FROM x ORDER BY n").await);
+        }
+        assert!(left[0].len() > 500 && left[0] == left[1], "{insert}");
+    }
     let executed = counter(&mut c, "PQ_stmt_executed").await;
     c.ok("CREATE TABLE sums (k INT PRIMARY KEY, m DECIMAL(30,2))").await;
     c.ok("INSERT INTO sums SELECT k, SUM(m) FROM t GROUP BY k ORDER BY k").await;

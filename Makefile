@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim histories replication replica replay semi-sync faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-oltp bench-tpch bench-mixed queries
+.PHONY: build run test bench crash sync-failure crash-sim histories replication replica replay semi-sync faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-oltp bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -45,6 +45,10 @@ bench-mixed: build
 # Kill -9 under load; CYCLES=500 for more.
 crash: build
 	scripts/crash.sh $(CYCLES)
+
+# A sync of the running server fails under load; CYCLES=100 for more, ARGS="7 pwrite64:EIO pwrite64:ENOSPC" for a seed and other calls. Needs root, for strace.
+sync-failure: build
+	scripts/sync-failure.sh $(if $(filter file,$(origin CYCLES)),20,$(CYCLES)) $(ARGS)
 
 # Random transactions of several sessions, checked for what their isolation level forbids; RUNS=100 for more.
 histories: build

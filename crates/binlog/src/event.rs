@@ -6,6 +6,9 @@
 
 use std::fmt;
 
+/// Names of schemas and tables have no more bytes: their length is a byte.
+pub const NAME_BYTES_MAX: usize = u8::MAX as usize;
+
 /// Who wrote an event and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stamp {

@@ -305,9 +305,14 @@ impl Table {
         self.auto_column
     }
 
-    pub(crate) fn event_map(&self, metadata: RowMetadata) -> &Arc<TableMap> {
+    /// Error 1059: its name is too long for the binary log.
+    pub(crate) fn event_map(&self, metadata: RowMetadata) -> Result<&Arc<TableMap>, MySqlError> {
         let kept = &self.event_maps[usize::from(metadata == RowMetadata::Full)];
-        kept.get_or_init(|| Arc::new(crate::commit::table_map(&self.def, metadata)))
+        if let Some(map) = kept.get() {
+            return Ok(map);
+        }
+        let map = Arc::new(crate::commit::table_map(&self.def, metadata)?);
+        Ok(kept.get_or_init(|| map))
     }
 
     pub(crate) fn clustered(&self) -> &IndexCodec {

@@ -400,17 +400,16 @@ impl Transaction {
     }
 
     /// A statement that is logged as its text, before any row of the transaction: the CREATE TABLE of CREATE TABLE … SELECT.
-    pub fn log_text(&mut self, sql: &str) {
-        if let Some(events) = &mut self.events {
-            events.add_statement(sql);
-        }
+    /// Error 1059: the name of the default schema is too long for the binary log.
+    pub fn log_text(&mut self, sql: &str) -> Result<(), MySqlError> {
+        self.events.as_mut().map_or(Ok(()), |events| events.add_statement(sql))
     }
 
-    /// Notes a row's change that has been made. Of temporary tables nothing is told.
+    /// Notes a row's change that has been made. Of temporary tables nothing is told. Error 1059: the table's name is too long for the binary log.
     pub(crate) fn log_change(&mut self, table: &Table, change: &Change<'_>) -> Result<(), MySqlError> {
         let Some(events) = self.events.as_mut().filter(|_| !table.is_temporary()) else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
-        let map = table.event_map(events.source().row_metadata);
+        let map = table.event_map(events.source().row_metadata)?;
         let before = events.size();
         let noted = events.change(inner, map, change).map_err(|e| error::storage(e, "transaction"));
         Waits::note_binlog_bytes(events.size().saturating_sub(before));
@@ -422,7 +421,7 @@ impl Transaction {
         let Some(events) = self.events.as_mut().filter(|_| !table.is_temporary()) else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
         let before = events.size();
-        let noted = events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"));
+        let noted = events.insert_encoded(inner, table, row);
         Waits::note_binlog_bytes(events.size().saturating_sub(before));
         noted.and_then(|()| check_size(events))
     }

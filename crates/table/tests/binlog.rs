@@ -589,6 +589,40 @@ fn contents(disk: &SimDisk, name: &str) -> Vec<u8> {
     bytes
 }
 
+/// Names of a database that an earlier version has made may be too long for the binary log. What it would have to tell of them is refused, and nothing of it is done.
+#[test]
+fn names_without_room_in_an_event_are_refused() {
+    let db = open_on(&disk(73), small()).unwrap();
+    create_table(&db).unwrap();
+    let long = "\u{1f600}".repeat(64);
+    let collation = highkey_types::Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    block_on(db.create_schema(&logged("create database"), SchemaDef { name: long.as_str().into(), collation })).unwrap();
+    let spec = |schema: &str, name: &str| TableSpec::new(schema, name, vec![int("id").not_null(), int("v").not_null()], vec![IndexSpec::primary(&[0])]);
+    let insert = |table: &Arc<Table>, source: EventSource| {
+        block_on(async {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            txn.open_to_write(table).await.unwrap();
+            txn.log_statement(source);
+            statement(table, &mut txn, "insert", 1..2).await?;
+            txn.commit().await
+        })
+    };
+    for (schema, name) in [(long.as_str(), "t"), ("s", long.as_str())] {
+        let table = block_on(db.create_table(&logged("create table"), spec(schema, name))).unwrap();
+        assert_eq!(insert(&table, source("insert")).unwrap_err().code, 1059, "{schema}.{name}");
+        assert!(all(&db, &table).is_empty());
+    }
+    // As the default schema such a name matters to what is logged as its text.
+    let inside = || EventSource { schema: long.as_str().into(), ..source("inside") };
+    let log = LoggedStatement { source: inside(), text: "create table u (id int)".into(), ..LoggedStatement::default() };
+    let cx = DdlContext { log: Some(Arc::new(log)), ..DdlContext::default() };
+    assert_eq!(block_on(db.create_table(&cx, spec(&long, "u"))).map(drop).unwrap_err().code, 1059);
+    assert!(db.catalog().table(&long, "u").is_err());
+    insert(&db.catalog().table("s", "t").unwrap(), inside()).unwrap();
+    assert_eq!(stored(&db).len(), 1);
+    db.binlog().unwrap().catch_up().unwrap();
+}
+
 /// GTIDs that are given, not made: they count as executed, also after a crash; and this server's own numbers go around them.
 #[test]
 fn assigned_and_declared_gtids_are_executed() {

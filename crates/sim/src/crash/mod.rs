@@ -12,10 +12,13 @@
 //! - with a binary log (`-- --log-bin`), its events make exactly the rows that are there;
 //! - CHECK TABLE finds nothing, on any table.
 //!
+//! With `--fail` a system call fails instead of the kill (`failing.rs`).
+//!
 //! The seed is printed; the same seed gives the same statements (not the same interleaving).
 
 mod branches;
 mod bulk;
+mod failing;
 mod logged;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +35,7 @@ use rand::{Rng, SeedableRng};
 use crate::Result;
 use branches::Brancher;
 use bulk::Filler;
+use failing::Failures;
 use logged::Logged;
 
 #[derive(Args, Clone)]
@@ -60,6 +64,10 @@ pub struct Options {
     /// Longest time under load before the kill, in ms
     #[arg(long, default_value_t = 600)]
     load_ms_max: u64,
+    /// No kill: a system call of the server fails. CALL:ERROR, as fdatasync:EIO or pwrite64:ENOSPC; of several, one in each cycle. By strace, which must be
+    /// allowed to attach to other processes
+    #[arg(long)]
+    fail: Vec<String>,
     /// Seed of statements and kill times
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -106,10 +114,12 @@ pub async fn run(options: Options) -> Result<()> {
     let mut owners: Vec<Owner> = (0..options.clients)
         .map(|id| Owner { id, rng: StdRng::seed_from_u64(rng.random()), committed: Rows::new(), in_doubt: None })
         .collect();
-    let mut fillers: Vec<Filler> = (0..options.clients.div_ceil(3)).map(|id| Filler::new(id, rng.random())).collect();
+    let fails = !options.fail.is_empty();
+    let mut fillers: Vec<Filler> = (0..options.clients.div_ceil(3)).map(|id| Filler::new(id, rng.random(), fails)).collect();
     let mut branchers: Vec<Brancher> = (0..options.clients.div_ceil(2)).map(|id| Brancher::new(id, rng.random())).collect();
     let mut numbered = Numbered::default();
     let mut logged = Logged::default();
+    let mut failures = Failures::default();
     let (mut transactions, mut outlived, begin) = (0_u64, 0, Instant::now());
     for cycle in 0..options.cycles {
         let mut server = start(&options)?;
@@ -156,6 +166,9 @@ pub async fn run(options: Options) -> Result<()> {
             };
         }
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..=options.load_ms_max.max(21)))).await;
+        if fails {
+            failures.fail_one(&options, &mut server, &mut rng).await.map_err(told)?;
+        }
         drop(server);
         while let Some(done) = clients.join_next().await {
             match done? {
@@ -196,6 +209,9 @@ pub async fn run(options: Options) -> Result<()> {
     drop(control);
     drop(server);
     println!("{} kills, {transactions} acknowledged transactions, {outlived} times one was prepared over a kill, nothing lost, nothing half done", options.cycles);
+    if fails {
+        println!("{}", failures.describe());
+    }
     if logged.changes > 0 {
         println!("{} rows of the binary log made the same tables", logged.changes);
     }

@@ -146,11 +146,12 @@ impl Session {
     async fn begin_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Option<Arc<Table>>, Failure> {
         let cx = self.unlogged_ddl_context();
         self.begin_write(false)?;
-        match self.txn().create_table(&cx, spec).await {
-            Ok(table) => {
-                self.txn().log_text(&crate::show::definition(&table));
-                Ok(Some(table))
-            }
+        let made = match self.txn().create_table(&cx, spec).await {
+            Ok(table) => self.txn().log_text(&crate::show::definition(&table)).map(|()| table),
+            Err(e) => Err(e),
+        };
+        match made {
+            Ok(table) => Ok(Some(table)),
             Err(e) => {
                 self.rollback_current().await?;
                 if e.code == 1050 && if_not_exists {

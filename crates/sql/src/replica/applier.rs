@@ -148,21 +148,22 @@ impl Applier {
     }
 
     /// What tells of a transaction that has changed nothing which was logged. A GTID counts as executed in any case.
-    fn tell_the_rest(&mut self) {
+    fn tell_the_rest(&mut self) -> Result<(), MySqlError> {
         if self.session.gtid.is_told() || self.session.txn().tells_binlog() {
-            return;
+            return Ok(());
         }
-        let Some(source) = self.session.gtid_source() else { return };
+        let Some(source) = self.session.gtid_source() else { return Ok(()) };
         let text = self.text.take();
         let txn = self.session.txn();
         match text {
             Some(text) => {
                 txn.log_statement(source);
-                txn.log_text(&text);
+                txn.log_text(&text)?;
             }
             None if matches!(source.gtid, GtidChoice::Assigned(..)) => txn.log_empty(source),
             None => {}
         }
+        Ok(())
     }
 
     /// Starts a transaction of the source.
@@ -311,8 +312,11 @@ impl Applier {
     pub async fn commit(&mut self, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         let record = self.session.state.instance.database().replica_record(name, value);
         self.session.txn().put_replica_record(&record)?;
-        self.tell_the_rest();
-        if let Err(e) = self.session.begin_commit().await {
+        let begun = match self.tell_the_rest() {
+            Ok(()) => self.session.begin_commit().await,
+            Err(e) => Err(e),
+        };
+        if let Err(e) = begun {
             return self.session.rollback_current().await.and(Err(e));
         }
         let committed = self.commit_now(appended).await;

@@ -47,6 +47,8 @@ impl BufferPool {
                 continue;
             };
             note_parked(&latch, &guard, LatchMode::Shared);
+            // I3: a change that could not be logged stays on its page.
+            self.fatal.check()?;
             return Ok(guard);
         }
     }
@@ -112,6 +114,8 @@ impl BufferPool {
             };
             guard.waited = latch.waited.get();
             note_parked(&latch, &guard, if class == LatchClass::Smo { LatchMode::Smo } else { LatchMode::Exclusive });
+            // As in `shared`.
+            self.fatal.check()?;
             return Ok(guard);
         }
     }

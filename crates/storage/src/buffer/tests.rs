@@ -134,6 +134,9 @@ fn a_scope_given_up_stops_the_engine() {
     drop(page);
     assert!(store.is_stopped());
     assert!(matches!(store.pool.scope(Writer::System), Err(Error::Stopped)));
+    // Nobody is shown the change.
+    assert!(matches!(store.pool.fix_shared(id), Err(Error::Stopped)));
+    assert!(matches!(store.pool.fix_exclusive(id, LatchClass::Ordinary), Err(Error::Stopped)));
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl Txn {
         self.view.get_or_insert_with(|| self.system.pin()).clone()
     }
 
-    fn sight(&mut self) -> Sight {
+    pub(super) fn sight(&mut self) -> Sight {
         let own = self.id();
         match self.isolation {
             Isolation::ReadUncommitted => Sight::Newest { own, _view: self.system.pin() },

@@ -374,7 +374,7 @@ impl BulkInsert {
                 this.report.inserted += 1;
                 load.push(&mut inner, key, value).map_err(|e| table.failed(e))?;
                 match &mut events {
-                    Some(events) if !table.is_temporary() => events.insert_encoded(&mut inner, &table, value).map_err(|e| table.failed(e)),
+                    Some(events) if !table.is_temporary() => events.insert_encoded(&mut inner, &table, value),
                     _ => Ok(()),
                 }
             });

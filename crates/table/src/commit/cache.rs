@@ -9,9 +9,10 @@ use highkey_binlog::rows::{rows_flags, set_statement_end};
 use highkey_binlog::transaction::{QueryContext, query, rows_query, xid};
 use highkey_binlog::{Bitmap, Column, PrimaryKeyPart, RowImage, RowMetadata, RowsKind, RowsWriter, Stamp, TableMap, Xid, event, xa};
 use highkey_storage::{Lsn, Result, Txn};
-use highkey_types::{Str, Value};
+use highkey_types::{MySqlError, Str, Value};
 
 use crate::def::{IndexDef, IndexKind, TableDef};
+use crate::error;
 use crate::table::Table;
 
 use super::payload::{EventGroup, GtidChoice, Part, Payload};
@@ -92,7 +93,12 @@ impl EventSource {
     fn bracket(&self, sql: &[u8], out: &mut Vec<u8>) {
         let context =
             QueryContext { thread_id: self.thread_id, flags2: self.flags2, sql_mode: self.sql_mode, suppress_use: true, ..QueryContext::default() };
-        query(self.stamp(), &context, &self.schema, sql, out);
+        query(self.stamp(), &context, self.short_schema(), sql, out);
+    }
+
+    /// For what means the same in every schema.
+    fn short_schema(&self) -> &str {
+        if check_told(&self.schema).is_ok() { &self.schema } else { "" }
     }
 
     /// A statement about a transaction in two phases, as MySQL writes it: `verb` is START, END, COMMIT or ROLLBACK.
@@ -105,17 +111,20 @@ impl EventSource {
             suppress_use: true,
             ..QueryContext::default()
         };
-        query(self.stamp(), &context, &self.schema, format!("XA {verb} {xid}").as_bytes(), out);
+        query(self.stamp(), &context, self.short_schema(), format!("XA {verb} {xid}").as_bytes(), out);
     }
 
     /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Txn::releasing`.
-    pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
+    /// Error 1059: see `check_told`.
+    pub fn statement_payload(&self, sql: &str, released: Lsn) -> Result<Vec<u8>, MySqlError> {
         let mut raw = Vec::new();
-        match self.only_gtid {
-            true => self.begin(&mut raw),
-            false => self.query(sql, &mut raw),
+        if self.only_gtid {
+            self.begin(&mut raw);
+        } else {
+            check_told(&self.schema)?;
+            self.query(sql, &mut raw);
         }
-        self.text_payload(raw, released)
+        Ok(self.text_payload(raw, released))
     }
 
     /// What the record carries that ends a prepared transaction; `verb` is COMMIT or ROLLBACK.
@@ -295,13 +304,15 @@ impl EventCache {
         self.counted = self.buf.len();
     }
 
-    /// A statement logged as its text, before the rows of the transaction.
-    pub fn add_statement(&mut self, sql: &str) {
+    /// A statement logged as its text, before the rows of the transaction. Error 1059: see `check_told`.
+    pub fn add_statement(&mut self, sql: &str) -> Result<(), MySqlError> {
         debug_assert!(!self.begun, "statements as text come first");
+        check_told(&self.source.schema)?;
         let start = self.buf.len();
         self.source.query(sql, &mut self.buf);
         self.groups.push(EventGroup { statement: true, events: 1, bytes: (self.buf.len() - start) as u64 });
         self.counted = self.buf.len();
+        Ok(())
     }
 
     /// Notes a row's change that has been made.
@@ -327,9 +338,9 @@ impl EventCache {
     }
 
     /// Notes an inserted row that is in the table's encoding.
-    pub fn insert_encoded(&mut self, inner: &mut Txn, table: &Table, row: &[u8]) -> Result<()> {
-        let map = table.event_map(self.source.row_metadata);
-        self.change(inner, map, &Change::Insert(&table.layout().values(row)))
+    pub fn insert_encoded(&mut self, inner: &mut Txn, table: &Table, row: &[u8]) -> Result<(), MySqlError> {
+        let map = table.event_map(self.source.row_metadata)?;
+        self.change(inner, map, &Change::Insert(&table.layout().values(row))).map_err(|e| table.failed(e))
     }
 
     fn begin_rows(&mut self, table: &Arc<TableMap>, kind: RowsKind) {
@@ -443,8 +454,16 @@ impl EventCache {
     }
 }
 
-/// How the binary log describes a table.
-pub(crate) fn table_map(def: &TableDef, metadata: RowMetadata) -> TableMap {
+/// Error 1059 for a name that has no room in an event. Names have 64 characters of three bytes at most, but those of a database that an earlier version has
+/// made may have four.
+fn check_told(name: &str) -> Result<(), MySqlError> {
+    if name.len() > event::NAME_BYTES_MAX { Err(error::name_too_long(name)) } else { Ok(()) }
+}
+
+/// How the binary log describes a table. Error 1059: see `check_told`.
+pub(crate) fn table_map(def: &TableDef, metadata: RowMetadata) -> Result<TableMap, MySqlError> {
+    check_told(&def.schema)?;
+    check_told(&def.name)?;
     // As in MySQL: without a primary key the first unique one that finds a row as surely.
     let finds = |index: &&IndexDef| {
         index.kind == IndexKind::Unique
@@ -471,5 +490,5 @@ pub(crate) fn table_map(def: &TableDef, metadata: RowMetadata) -> TableMap {
         .collect();
     // The number has 48 bits; a replica forgets it with the statement.
     let id = (def.id.0 << 16 | def.version & 0xFFFF) & 0xFFFF_FFFF_FFFF;
-    TableMap::new(id, &def.schema, &def.name, &columns, metadata)
+    Ok(TableMap::new(id, &def.schema, &def.name, &columns, metadata))
 }

@@ -99,7 +99,10 @@ impl DdlContext {
         if let Some(record) = &self.replica {
             record.put(&mut txn)?;
         }
-        let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.releasing()));
+        let events = match &self.log {
+            Some(log) => log.source.statement_payload(&log.text, txn.releasing())?,
+            None => Vec::new(),
+        };
         let replicas = db.semi_sync().filter(|replicas| replicas.is_enabled() && !events.is_empty());
         if let Some(replicas) = replicas {
             replicas.prepare(&mut txn);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::error::Error;
 use crate::ids::PageId;
 
 /// Pages the extent maps say an index owns.
@@ -227,6 +228,30 @@ fn the_power_goes_at_every_write() {
         write(&mut txn, engine.root_index(), "zzz", "\0\0\0\u{2}").unwrap();
         finish(txn).unwrap();
     }
+}
+
+/// The disk fails while a change makes room for its record: the row's page has the change already, and the version before it is taken back.
+#[test]
+fn nobody_is_told_half_a_change_by_an_engine_that_stops() {
+    let disk = disk(3);
+    let engine = open_with(&disk, Options { log_buffer_bytes: 4096, ..options() }).unwrap();
+    let index = new_index(&engine);
+    let before = "b".repeat(1500);
+    given(&engine, index, &[("k", before.as_str())]);
+    let mut reader = engine.begin(Isolation::RepeatableRead);
+    assert_eq!(get(&mut reader, index, "k"), Some(before));
+    let mut writer = engine.begin(Isolation::RepeatableRead);
+    // Less than is written before anybody waits. The next record does not fit beside it.
+    put(&mut writer, index, "a", &"a".repeat(1000));
+    disk.power_off_at(disk.changes() + 1);
+    let changed = writer.update(index, b"k", "c".repeat(2500).as_bytes()).map(drop);
+    assert!(disk.is_off() && matches!(changed, Err(Error::Stopped)), "{changed:?}");
+    let mut out = Vec::new();
+    let read = reader.get(index, b"k", &mut out);
+    assert!(matches!(read, Err(Error::Stopped)), "{read:?}");
+    let mut scan = reader.scan(index, Bounds::all(), Direction::Forward);
+    let scanned = scan.next_leaf(&mut LeafRows::new());
+    assert!(matches!(scanned, Err(Error::Stopped)), "{scanned:?}");
 }
 
 #[test]

@@ -230,3 +230,14 @@ async fn engines_of_mysql_become_ours() {
     c.ok("SET default_storage_engine = MyISAM").await;
     assert_eq!(c.value("SELECT @@default_storage_engine").await, "InnoDB");
 }
+
+/// As of MySQL 8.0.12: an argument that is never NULL does not make COALESCE so, and of IFNULL only the second one counts.
+#[tokio::test]
+async fn columns_made_of_coalesce_take_null_if_an_argument_does() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT, b INT NOT NULL)").await;
+    c.ok("CREATE TABLE s SELECT IFNULL(a, 1) v, COALESCE(a, 1) w, COALESCE(b, a) x, COALESCE(b, 1) y, IFNULL(b, a) z FROM t").await;
+    let columns = "SELECT column_name, is_nullable FROM information_schema.columns WHERE table_schema = 'd' AND table_name = 's' ORDER BY 1";
+    assert_eq!(c.rows(columns).await, table("v NO|w YES|x YES|y NO|z YES"));
+}

@@ -86,6 +86,8 @@ pub struct ColumnDef {
     pub ty: ColumnType,
     pub nullable: bool,
     pub invisible: bool,
+    /// A character set or a collation was written with it, which SHOW CREATE TABLE then names even if it is the table's.
+    pub explicit_collation: bool,
     pub default: Default,
     pub on_update_now: bool,
     pub auto_increment: bool,
@@ -102,6 +104,7 @@ impl ColumnDef {
             ty,
             nullable: true,
             invisible: false,
+            explicit_collation: false,
             default: Default::None,
             on_update_now: false,
             auto_increment: false,

@@ -152,6 +152,7 @@ fn definitions_survive_a_reopen() {
         int("g"),
     ];
     columns[1].invisible = true;
+    columns[1].explicit_collation = true;
     columns[3].default = Default::Literal(t("it's"));
     columns[3].comment = "a comment".into();
     columns[4].default = Default::CurrentTimestamp(3);

@@ -14,7 +14,7 @@ use highkey_types::{MySqlError, Value, errors};
 use super::authenticate::{identify, new_nonce};
 use super::dump;
 use super::idle::IdleTimer;
-use super::sink::{PacketSink, RowFormat, column_definition};
+use super::sink::{PacketSink, RowFormat, column_definition, put_column_and_value};
 use super::{Peer, Wire, connect_timeout, packet_error, plain_ok, refuse};
 use crate::listen::Server;
 
@@ -118,10 +118,14 @@ pub async fn serve(
                 ok_of(wire, session, done).await?
             }
             Command::FieldList(request) => {
-                let table = request.split(|&b| b == 0).next().unwrap_or_default();
-                match session.field_list(&String::from_utf8_lossy(table)).await {
+                // The table, NUL, what the names are like.
+                let mut parts = request.splitn(2, |&b| b == 0).map(String::from_utf8_lossy);
+                let (table, wild) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+                match session.field_list(&table, wild.trim_end_matches('\0')).await {
                     Ok(columns) => {
-                        put_columns(wire, &columns, None);
+                        for (column, value) in &columns {
+                            wire.writer.packet(|out| put_column_and_value(out, column, value));
+                        }
                         put_end(wire, capabilities, status(session));
                         Ok(())
                     }

@@ -131,6 +131,12 @@ pub fn column_definition(column: &Column) -> ColumnDefinition<'_> {
     }
 }
 
+/// The definition of a column with a value of it behind, as COM_FIELD_LIST is answered.
+pub fn put_column_and_value(out: &mut Vec<u8>, column: &Column, value: &Value) {
+    encode_column(out, &column_definition(column));
+    encode_text_row(out, std::slice::from_ref(value), std::slice::from_ref(&column.ty), &[charset_of(column)]);
+}
+
 /// Bytes of the longest value. Of a short text those are counted in the character set that the client is told.
 fn announced_length(column: &Column) -> u32 {
     let (ty, length) = (&column.ty, column.ty.display_length());

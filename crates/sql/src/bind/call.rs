@@ -175,7 +175,10 @@ impl Binder<'_> {
         let refs: Vec<&Expr> = args.iter().collect();
         let mut ty = merge(&refs, rule, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
-            ty.nullable = args.iter().all(|a| a.ty.nullable);
+            // Of COALESCE MySQL does not ask whether an argument that is never NULL ends it: what may be NULL in any of them makes a column that takes NULL.
+            if rule == Rule::IfNull {
+                ty.nullable = args[1].ty.nullable;
+            }
         } else if ty.ty.is_string() && args.iter().any(has_date) && args.iter().all(Expr::is_repeatable) {
             return Ok(self.chosen_moment(func, args, ty));
         }

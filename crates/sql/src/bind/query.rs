@@ -219,10 +219,11 @@ impl Binder<'_> {
         }
         for (at, field) in fields.iter().enumerate().filter(|(_, field)| field.ty.ty.is_text()) {
             let is_lost = |expr: &Expr| super::collation::is_lost(expr, field.ty.ty.charset());
+            let selects_lost = |rel: &Rel| rel.selected().is_some_and(|(_, exprs)| is_lost(&exprs[at]));
             let loses = |input: &Rel| match &input.kind {
-                RelKind::Project { exprs, .. } => is_lost(&exprs[at]),
                 RelKind::Values { rows } => rows.iter().any(|row| is_lost(&row[at])),
-                _ => false,
+                RelKind::Limit { input, .. } => selects_lost(input),
+                _ => selects_lost(input),
             };
             if inputs.iter().any(loses) {
                 let operands: Vec<_> = inputs.iter().map(|input| super::collation::of(&input.fields[at].ty, self.cx.collation())).collect();

@@ -3,9 +3,12 @@
 use std::io;
 
 use async_trait::async_trait;
+use highkey_table::{ColumnDef, Default};
 use highkey_types::{Charset, Collation, MySqlError, Value, column_flags};
 
-use super::{Failure, Outcome};
+use super::target::implicit_default;
+use super::{Failure, Outcome, view};
+use crate::bind::{BindContext, TableSource};
 use crate::plan::{ExprType, Field};
 use crate::session::{Column, ColumnFlags, ResultSink, Session, SessionState};
 use crate::show::{Answer, BinlogEvents};
@@ -40,6 +43,29 @@ fn column(state: &SessionState, field: &Field) -> Column {
         ty: ty.clone(),
         flags: ColumnFlags(flags),
         collation,
+    }
+}
+
+/// The columns of a table or view of the current schema as they are defined; none of a table whose rows the session makes.
+pub fn defined_columns(state: &SessionState, name: &str) -> Result<Vec<ColumnDef>, MySqlError> {
+    let schema = state.current_schema().unwrap_or_default();
+    if let Some(table) = state.temporary_table(&schema, name) {
+        return Ok(table.columns().to_vec());
+    }
+    match state.table(&schema, name)? {
+        TableSource::Base(table) => Ok(table.columns().to_vec()),
+        TableSource::View(view) => view::columns(state, &view),
+        TableSource::Virtual(_) => Ok(Vec::new()),
+    }
+}
+
+/// What a column is in a row that is filled with constants alone: what is computed (CURRENT_TIMESTAMP, too) leaves NULL, or zero or nothing in a column that
+/// takes no NULL.
+pub fn empty_value(column: &Column, def: Option<&ColumnDef>) -> Value {
+    match def.map(|def| &def.default) {
+        Some(Default::Literal(value)) => value.clone(),
+        _ if column.flags.has(ColumnFlags::NOT_NULL) => implicit_default(&column.ty),
+        _ => Value::Null,
     }
 }
 

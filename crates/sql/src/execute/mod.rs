@@ -53,7 +53,7 @@ use crate::sys;
 
 pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
-pub(crate) use answer::FirstRows;
+pub(crate) use answer::{FirstRows, defined_columns, empty_value};
 pub use query::BoundTables;
 pub(crate) use create_table::has_generated_key;
 pub(crate) use delete::delete_tables;

@@ -60,6 +60,8 @@ impl Session {
         for change in changes {
             match change {
                 Change::System { id, global, value } => {
+                    // DEFAULT of a character set is that of its collation.
+                    let id = if value.is_none() { variables::collation_behind(id).unwrap_or(id) } else { id };
                     let value = value.unwrap_or_else(|| self.default_of(id, global));
                     if global { self.set_global(id, value)? } else { self.set_session(id, value).await? }
                 }
@@ -324,7 +326,8 @@ impl Session {
         if name == "autocommit" && !was_autocommit && number != 0 {
             self.check_outside_xa()?;
         }
-        if *self.state.variables.get(id) != value {
+        // A character set that is assigned again has its default collation again.
+        if *self.state.variables.get(id) != value || variables::collation_behind(id).is_some() {
             let values = Arc::make_mut(&mut self.state.variables);
             values.set(id, value.clone());
             variables::couple(id, &value, values);

@@ -82,6 +82,7 @@ pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn De
         return Err(error::primary_cant_have_null());
     }
     def.invisible = ast.invisible == Some(true);
+    def.explicit_collation = ast.ty.charset.is_some() || ast.ty.collation.is_some();
     if let Some(comment) = &ast.comment {
         if comment.chars().count() > 1024 {
             return Err(err(1629, format!("Comment for field '{}' is too long (max = 1024)", ast.name)));

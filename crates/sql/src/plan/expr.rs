@@ -309,6 +309,12 @@ impl Expr {
         matches!(&self.kind, ExprKind::Stored { function, .. } if function.runs_in_session())
     }
 
+    /// A COALESCE with an argument that is never NULL, so that it is never NULL either; its type, as MySQL's, may say otherwise.
+    pub fn coalesces_to_value(&self) -> bool {
+        let ExprKind::Call { func: FuncId::Coalesce, args } = &self.kind else { return false };
+        args.iter().any(|arg| !arg.ty.nullable || arg.coalesces_to_value())
+    }
+
     /// Evaluating it does nothing, and it may be evaluated again.
     pub fn is_repeatable(&self) -> bool {
         let mut repeatable = true;

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use highkey_table::{ReplicaRecord, Table, Waits};
-use highkey_types::{Charset, MySqlError, Str, Value};
+use highkey_types::{Charset, Collation, MySqlError, Str, Value};
 
 use crate::execute::{self, Failure, Handlers, Outcome};
 use crate::measure::Profile;
@@ -683,18 +683,24 @@ impl Session {
         }
     }
 
-    /// COM_FIELD_LIST: the columns of a table.
-    pub async fn field_list(&mut self, table: &str) -> Result<Vec<Column>, MySqlError> {
+    /// COM_FIELD_LIST: the columns of a table whose names are like `wild`, all of them if it is empty, and what each is in an empty row.
+    pub async fn field_list(&mut self, table: &str, wild: &str) -> Result<Vec<(Column, Value)>, MySqlError> {
         self.state.begin_statement(false);
         let sql = format!("SELECT * FROM {} LIMIT 0", crate::show::quote(table));
         let parsed = parse::parse_single(&sql, self.state.config.parse)?;
-        match &parsed.statement {
-            parse::ast::Statement::Query(query) => {
-                let bound = crate::bind::bind_query(query, &self.state)?;
-                Ok(crate::execute::columns(&self.state, bound.fields()))
-            }
-            _ => Ok(Vec::new()),
-        }
+        let Statement::Query(query) = &parsed.statement else { return Ok(Vec::new()) };
+        let bound = crate::bind::bind_query(query, &self.state)?;
+        let defs = execute::defined_columns(&self.state, table)?;
+        let collation = Collation::by_name("utf8_general_ci").expect("a collation that is compiled in");
+        let mut columns = execute::columns(&self.state, bound.fields());
+        columns.retain(|column| wild.is_empty() || collation.like(column.name.as_bytes(), wild.as_bytes(), Some('\\')));
+        Ok(columns
+            .into_iter()
+            .map(|column| {
+                let value = execute::empty_value(&column, defs.iter().find(|def| *def.name == *column.name));
+                (column, value)
+            })
+            .collect())
     }
 
     /// COM_INIT_DB and the database of the handshake.

@@ -1,7 +1,7 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
 use highkey_table::{ColumnDef, Default, IndexKind, PartitionDef, PartitionMethod, PartitionValues, Partitioning, SchemaDef, Table, TableDef, UserDef, WordParser};
-use highkey_types::{GeometryType, Str, TypeKind, Value, string_literal};
+use highkey_types::{Collation, GeometryType, Str, TypeKind, Value, string_literal};
 
 use super::facts::hidden_key;
 use crate::information_schema;
@@ -140,11 +140,15 @@ fn is_plain(name: &str) -> bool {
 fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> String {
     let ty = &column.ty;
     let mut text = format!("{} {ty}", name(&column.name));
-    let collates = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
-    if collates && ty.collation != def.collation {
-        text += &format!(" CHARACTER SET {} COLLATE {}", ty.charset().name(), ty.collation.name);
-    } else if collates && !ty.collation.is_default {
-        text += &format!(" COLLATE {}", ty.collation.name);
+    if ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+        let named = column.explicit_collation || ty.collation != def.collation;
+        if named {
+            text += &format!(" CHARACTER SET {}", ty.charset().name());
+        }
+        // What utf8mb4 alone means is another server's or session's choice.
+        if column.explicit_collation || !ty.collation.is_default || (named && ty.collation == Collation::utf8mb4()) {
+            text += &format!(" COLLATE {}", ty.collation.name);
+        }
     }
     if let Some(generated) = &column.generated {
         text += &format!(" GENERATED ALWAYS AS {} {}", parenthesised(&generated.expr), if generated.stored { "STORED" } else { "VIRTUAL" });

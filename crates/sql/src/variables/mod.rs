@@ -409,12 +409,20 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// Character sets that are those of collations.
+const COUPLED: [(&str, &str); 3] =
+    [("character_set_connection", "collation_connection"), ("character_set_server", "collation_server"), ("character_set_database", "collation_database")];
+
+/// The variable of the collation whose character set this one is.
+pub fn collation_behind(id: VarId) -> Option<VarId> {
+    COUPLED.iter().find(|(charset, _)| *charset == id.definition().name).map(|(_, collation)| BY_NAME[*collation])
+}
+
 /// Variables that move together: a character set takes its default collation along, a collation its character set.
 pub fn couple(id: VarId, value: &VarValue, values: &mut Values) {
     let VarValue::Text(text) = value else { return };
     let name = id.definition().name;
-    let pairs = [("character_set_connection", "collation_connection"), ("character_set_server", "collation_server"), ("character_set_database", "collation_database")];
-    for (charset, collation) in pairs {
+    for (charset, collation) in COUPLED {
         if name == charset
             && let Some(c) = Charset::by_name(text)
         {

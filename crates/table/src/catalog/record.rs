@@ -54,6 +54,8 @@ struct ColumnRecord {
     nullable: bool,
     #[serde(skip_serializing_if = "is_false", default)]
     invisible: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    explicit_collation: bool,
     #[serde(skip_serializing_if = "DefaultRecord::is_none", default)]
     default: DefaultRecord,
     #[serde(skip_serializing_if = "is_false", default)]
@@ -331,6 +333,7 @@ fn column_record(def: &ColumnDef) -> ColumnRecord {
         ty: type_record(&def.ty),
         nullable: def.nullable,
         invisible: def.invisible,
+        explicit_collation: def.explicit_collation,
         default: match &def.default {
             Default::None => DefaultRecord::None,
             Default::Dropped => DefaultRecord::Dropped,
@@ -359,6 +362,7 @@ fn column_def(record: ColumnRecord) -> Result<ColumnDef, String> {
         ty,
         nullable: record.nullable,
         invisible: record.invisible,
+        explicit_collation: record.explicit_collation,
         default,
         on_update_now: record.on_update_now,
         auto_increment: record.auto_increment,

@@ -45,11 +45,12 @@ impl Lowerer {
                     return Ok(None);
                 }
                 let negated = negated ^ flipped;
+                let (rel, outputs) = peel_in(&sub.plan);
                 // NOT IN is true only if nothing on either side can be NULL; with NULLs the row evaluator decides.
-                if negated && (exprs.iter().any(|e| e.ty.nullable) || sub.plan.fields.iter().any(|f| f.ty.nullable)) {
+                let may_find_null = sub.plan.fields.iter().zip(&outputs).any(|(field, output)| field.ty.nullable && !output.coalesces_to_value());
+                if negated && (may_find_null || exprs.iter().any(|e| e.ty.nullable && !e.coalesces_to_value())) {
                     return Ok(None);
                 }
-                let (rel, outputs) = peel_in(&sub.plan);
                 // What is not compared natively; asked before the subquery is lowered.
                 let is_foreign = |by: CompareBy, e: &Expr, o: &Expr| e.has_hidden_digits() || o.has_hidden_digits() || key_form(by, &[e, o]).is_none();
                 if by.iter().zip(exprs).zip(&outputs).any(|((by, e), o)| is_foreign(*by, e, o)) {

@@ -23,6 +23,8 @@ fn in_and_not_in_know_null() {
     f.check("SELECT id FROM a WHERE x NOT IN (SELECT y FROM b) ORDER BY id", "");
     f.check("SELECT id FROM a WHERE x NOT IN (SELECT y FROM b WHERE y IS NOT NULL) ORDER BY id", "4");
     f.check("SELECT id FROM a WHERE id NOT IN (SELECT a_id FROM b) ORDER BY id", "3;4");
+    f.check("SELECT id FROM a WHERE COALESCE(x, 11) NOT IN (SELECT COALESCE(y, 30) FROM b) ORDER BY id", "4");
+    f.check("SELECT id FROM a WHERE COALESCE(x, 12) NOT IN (SELECT COALESCE(y, id) FROM b) ORDER BY id", "3;4");
     f.check("SELECT id, x IN (SELECT y FROM b) FROM a ORDER BY id", "1|1;2|1;3|NULL;4|NULL");
     f.check("SELECT id, x NOT IN (SELECT y FROM b WHERE id > 100) FROM a ORDER BY id", "1|1;2|1;3|1;4|1");
     f.check("SELECT id FROM a WHERE s IN (SELECT s FROM b)", "1");

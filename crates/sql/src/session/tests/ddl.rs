@@ -1,6 +1,6 @@
 //! Data definition: what it reports, and who waits for whom.
 
-use super::{Server, table};
+use super::{Client, Server, table};
 
 #[tokio::test]
 async fn create_and_drop_report_what_mysql_reports() {
@@ -71,6 +71,52 @@ async fn show_create_table_is_mysqls() {
     let again = text.replace("`t`", "`t2`");
     c.ok(&again).await;
     assert_eq!(c.rows("SHOW CREATE TABLE t2").await[0][1], again);
+}
+
+/// As of MySQL 8.0: a column remembers that its character set or collation was written, through CONVERT TO, too.
+#[tokio::test]
+async fn show_create_table_names_collations_that_were_written() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let lines = async |c: &mut Client| c.rows("SHOW CREATE TABLE t").await[0][1].lines().skip(1).map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    c.ok("CREATE TABLE t (a VARCHAR(9) CHARACTER SET utf8mb4, b VARCHAR(9), c ENUM('x') COLLATE utf8mb4_0900_ai_ci)").await;
+    let made = [
+        "`a` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci DEFAULT NULL,",
+        "`b` varchar(9) DEFAULT NULL,",
+        "`c` enum('x') CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci DEFAULT NULL",
+        ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci",
+    ];
+    assert_eq!(lines(&mut c).await, made);
+    c.ok("CREATE TABLE u LIKE t").await;
+    c.ok("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci").await;
+    let converted = [
+        "`a` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci DEFAULT NULL,",
+        "`b` varchar(9) COLLATE utf8mb4_general_ci DEFAULT NULL,",
+        "`c` enum('x') CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci DEFAULT NULL",
+        ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci",
+    ];
+    assert_eq!(lines(&mut c).await, converted);
+    // Unwritten, a character set's default collation is not named, but for that of utf8mb4.
+    c.ok("ALTER TABLE t CONVERT TO CHARACTER SET latin1").await;
+    c.ok("ALTER TABLE t DEFAULT CHARACTER SET latin2").await;
+    c.ok("ALTER TABLE t MODIFY c ENUM('x')").await;
+    let moved = [
+        "`a` varchar(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci DEFAULT NULL,",
+        "`b` varchar(9) CHARACTER SET latin1 DEFAULT NULL,",
+        "`c` enum('x') DEFAULT NULL",
+        ") ENGINE=InnoDB DEFAULT CHARSET=latin2",
+    ];
+    assert_eq!(lines(&mut c).await, moved);
+    c.ok("DROP TABLE t").await;
+    c.ok("RENAME TABLE u TO t").await;
+    c.ok("ALTER TABLE t DEFAULT CHARACTER SET latin1").await;
+    let copied = [
+        made[0],
+        "`b` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci DEFAULT NULL,",
+        made[2],
+        ") ENGINE=InnoDB DEFAULT CHARSET=latin1",
+    ];
+    assert_eq!(lines(&mut c).await, copied);
 }
 
 #[tokio::test]
@@ -183,4 +229,15 @@ async fn engines_of_mysql_become_ours() {
     assert_eq!(c.error("CREATE TABLE e (id INT) ENGINE=FEDERATED").await.0, 1286);
     c.ok("SET default_storage_engine = MyISAM").await;
     assert_eq!(c.value("SELECT @@default_storage_engine").await, "InnoDB");
+}
+
+/// As of MySQL 8.0.12: an argument that is never NULL does not make COALESCE so, and of IFNULL only the second one counts.
+#[tokio::test]
+async fn columns_made_of_coalesce_take_null_if_an_argument_does() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT, b INT NOT NULL)").await;
+    c.ok("CREATE TABLE s SELECT IFNULL(a, 1) v, COALESCE(a, 1) w, COALESCE(b, a) x, COALESCE(b, 1) y, IFNULL(b, a) z FROM t").await;
+    let columns = "SELECT column_name, is_nullable FROM information_schema.columns WHERE table_schema = 'd' AND table_name = 's' ORDER BY 1";
+    assert_eq!(c.rows(columns).await, table("v NO|w YES|x YES|y NO|z YES"));
 }

@@ -404,3 +404,22 @@ async fn a_note_shows_what_names_mean() {
     c.rows("EXPLAIN SELECT @v FROM n").await;
     assert!(c.rows("SHOW WARNINGS").await.is_empty());
 }
+
+/// NOT IN is an antijoin where nothing can be NULL; that COALESCE has seen to it counts, whatever its type says.
+#[tokio::test]
+async fn not_in_of_coalesce_is_an_antijoin() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for (table, rows) in [("t", "(1), (2), (NULL)"), ("u", "(2), (3), (NULL)")] {
+        c.ok(&format!("CREATE TABLE {table} (a INT)")).await;
+        c.ok(&format!("INSERT INTO {table} VALUES {rows}")).await;
+    }
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let known = "SELECT COUNT(*) FROM t WHERE COALESCE(a, 0) NOT IN (SELECT COALESCE(a, 0) FROM u)";
+    let unknown = "SELECT COUNT(*) FROM t WHERE COALESCE(a, 0) NOT IN (SELECT a FROM u)";
+    for (sql, is_joined, count) in [(known, true, "1"), (unknown, false, "0")] {
+        let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+        assert_eq!(tree.contains("antijoin"), is_joined, "{tree}");
+        assert_eq!(c.value(sql).await, count, "{sql}");
+    }
+}

@@ -536,3 +536,36 @@ async fn handlers_outlive_definitions_of_others() {
         assert_eq!(a.error("HANDLER t READ NEXT").await.0, 1109, "{renames:?}");
     }
 }
+
+/// A literal that the column's character set cannot hold is error 1267, whatever the query that selects it does with its rows.
+#[tokio::test]
+async fn unions_refuse_literals_that_would_be_lost() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a VARCHAR(9) CHARACTER SET latin1)").await;
+    c.ok("INSERT INTO t VALUES ('é')").await;
+    for lost in ["SELECT '漢'", "SELECT DISTINCT '漢' FROM t", "(SELECT '漢' FROM t LIMIT 1)", "(SELECT DISTINCT '漢' FROM t LIMIT 1)"] {
+        assert_eq!(c.error(&format!("SELECT a FROM t UNION {lost}")).await.0, 1267, "{lost}");
+        assert_eq!(c.error(&format!("{lost} UNION SELECT a FROM t")).await.0, 1267, "{lost}");
+    }
+    assert_eq!(c.rows("SELECT a FROM t UNION SELECT DISTINCT 'ä' FROM t ORDER BY a").await, table("é|ä"));
+}
+
+/// SET NAMES takes what utf8mb4 alone means, a character set that is assigned its own default, as in MySQL 8.0.
+#[tokio::test]
+async fn an_assigned_character_set_takes_its_default_collation() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET default_collation_for_utf8mb4 = utf8mb4_general_ci").await;
+    c.ok("SET NAMES utf8mb4").await;
+    assert_eq!(c.value("SELECT @@collation_connection").await, "utf8mb4_general_ci");
+    c.ok("SET character_set_connection = utf8mb4").await;
+    assert_eq!(c.value("SELECT @@collation_connection").await, "utf8mb4_0900_ai_ci");
+    c.ok("SET GLOBAL collation_connection = utf8mb4_bin").await;
+    c.ok("SET character_set_connection = DEFAULT").await;
+    assert_eq!(c.rows("SELECT @@character_set_connection, @@collation_connection").await, table("utf8mb4 utf8mb4_bin"));
+    c.ok("SET character_set_connection = latin1").await;
+    assert_eq!(c.value("SELECT @@collation_connection").await, "latin1_swedish_ci");
+    c.ok("SET character_set_connection = utf8mb4").await;
+    assert_eq!(c.value("SELECT @@collation_connection").await, "utf8mb4_0900_ai_ci");
+}

@@ -12,6 +12,8 @@ use highkey_types::TypeKind;
 
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
+use super::encoded::{Encoded, Waiting};
+use super::extent::Extent;
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
 use super::{Piece, Source};
@@ -56,6 +58,9 @@ pub(super) struct Batches {
     /// How many of the leaf's rows have been decoded.
     position: usize,
     decoder: Decoder,
+    /// Rows may wait, encoded, for the filter: it asks for some of their columns only.
+    may_wait: bool,
+    waiting: Waiting,
     batch_rows: usize,
     /// Rows still wanted.
     wanted: usize,
@@ -74,6 +79,7 @@ pub(super) struct Batches {
 /// Rows of the table in columns.
 enum Rows<'a> {
     Decoded(Vec<ArrayRef>, usize),
+    Encoded(Encoded<'a>),
     Kept(&'a Block),
 }
 
@@ -87,6 +93,7 @@ impl Unfiltered for SeenRows<'_> {
     fn rows(&self) -> usize {
         match &self.from {
             Rows::Decoded(_, rows) => *rows,
+            Rows::Encoded(rows) => rows.rows(),
             Rows::Kept(block) => block.rows,
         }
     }
@@ -94,6 +101,7 @@ impl Unfiltered for SeenRows<'_> {
     fn whole(&self, column: usize) -> Result<ArrayRef> {
         Ok(self.seen(column, match &self.from {
             Rows::Decoded(arrays, _) => arrays[column].clone(),
+            Rows::Encoded(encoded) => encoded.whole(column)?,
             Rows::Kept(block) => self.of_block(block, column).array()?,
         }))
     }
@@ -101,6 +109,7 @@ impl Unfiltered for SeenRows<'_> {
     fn some(&self, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
         Ok(self.seen(column, match &self.from {
             Rows::Decoded(arrays, _) => take(&arrays[column], rows, None)?,
+            Rows::Encoded(encoded) => encoded.some(column, rows.values())?,
             Rows::Kept(block) => self.of_block(block, column).rows(rows)?,
         }))
     }
@@ -110,6 +119,17 @@ impl Unfiltered for SeenRows<'_> {
             Rows::Kept(block) if !self.is_in_zone(column) => Some(self.of_block(block, column)),
             _ => None,
         }
+    }
+
+    fn extent(&self, column: usize) -> Option<Extent> {
+        let Rows::Kept(block) = self.from else { return None };
+        let extent = block.column(self.source.columns[column])?.extent();
+        // In a time zone moments may come in another order.
+        Some(if self.is_in_zone(column) { Extent { range: None, ..extent } } else { extent })
+    }
+
+    fn is_encoded(&self) -> bool {
+        matches!(self.from, Rows::Encoded(_))
     }
 }
 
@@ -132,6 +152,7 @@ impl SeenRows<'_> {
     fn with_key(&self, column: usize, keys: &KeySet, among: Option<&[u32]>) -> Option<Vec<u32>> {
         match &self.from {
             Rows::Decoded(arrays, _) => keys.pick_of(&arrays[column], among),
+            Rows::Encoded(encoded) => encoded.pick(column, keys, among),
             Rows::Kept(block) => self.of_block(block, column).pick(keys, among),
         }
     }
@@ -154,7 +175,12 @@ impl Batches {
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
         let (leaf, position) = (RowBatch::new(), 0);
-        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
+        // Where batches are of few rows, conditions are asked about no more of them at once.
+        let is_asked = |column: usize| filter.iter().flat_map(|filter| filter.columns()).chain(key_filters.iter().map(|keys| keys.column)).any(|asked| asked == column);
+        let asks = filter.is_some() || !key_filters.is_empty();
+        let may_wait = asks && limit.is_none() && batch_rows >= BATCH_ROWS && !(0..source.columns.len()).all(is_asked);
+        let waiting = Waiting::default();
+        Batches { source, pieces, kept, scan: None, leaf, position, decoder, may_wait, waiting, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
     }
 
     /// The same, told as a worker's.
@@ -194,8 +220,14 @@ impl Batches {
         }
     }
 
-    /// The next rows, exactly `batch_rows` but for the last. As the other steps: false at the end.
+    /// The next rows, exactly `batch_rows` but for the last, or of whole leaves if they may wait. As the other steps: false at the end.
     fn read_rows(&mut self) -> Result<bool> {
+        if self.may_wait {
+            while self.rows_taken() < self.batch_rows && self.next_leaf()? {
+                self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
+            }
+            return self.give_taken();
+        }
         let enough = self.batch_rows.min(self.wanted);
         while self.decoder.rows() < enough {
             if self.position == self.leaf.len() {
@@ -214,6 +246,27 @@ impl Batches {
         let arrays = self.decoder.finish();
         self.wanted = self.wanted.saturating_sub(rows);
         self.give(Rows::Decoded(arrays, rows))?;
+        Ok(rows > 0)
+    }
+
+    /// Rows that were read and not yet given.
+    fn rows_taken(&self) -> usize {
+        self.decoder.rows() + self.waiting.rows()
+    }
+
+    /// Gives the rows that were read. False if there are none.
+    fn give_taken(&mut self) -> Result<bool> {
+        let rows = self.rows_taken();
+        if self.waiting.rows() > 0 {
+            let waiting = std::mem::take(&mut self.waiting);
+            let encoded = waiting.encoded(&self.source.table, &self.source.columns);
+            self.give(Rows::Encoded(encoded))?;
+            self.waiting = waiting;
+            self.waiting.clear();
+        } else {
+            let arrays = self.decoder.finish();
+            self.give(Rows::Decoded(arrays, rows))?;
+        }
         Ok(rows > 0)
     }
 
@@ -243,12 +296,20 @@ impl Batches {
                 }
             };
             self.cache().count(false);
-            self.read_up_to(stop.as_deref())?;
+            let has_room = self.cache().has_room_left_for(self.batch_rows * self.source.columns.len());
+            self.read_up_to(stop.as_deref(), self.may_wait && !has_room)?;
+            let run = self.scan.as_mut().and_then(TableScan::take_run);
+            let waited = self.waiting.rows() > 0;
+            if waited {
+                if run.is_none() || !self.cache().lets_in() {
+                    return self.give_taken();
+                }
+                self.waiting.decode(&mut self.decoder)?;
+            }
             let rows = self.decoder.rows();
             let arrays = self.decoder.finish();
-            let run = self.scan.as_mut().and_then(TableScan::take_run);
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
+                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)), waited);
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -257,13 +318,17 @@ impl Batches {
         }
     }
 
-    /// Decodes leaves until there is a batch of rows, or up to a key.
-    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+    /// Decodes leaves, or lets their rows wait, until there is a batch of rows, or up to a key.
+    fn read_up_to(&mut self, stop: Option<&[u8]>, waits: bool) -> Result<()> {
         let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         scan.start_run(parts);
-        while self.decoder.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
-            self.decoder.append(&self.leaf, 0..self.leaf.len())?;
+        while self.decoder.rows() + self.waiting.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            if waits {
+                self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
+            } else {
+                self.decoder.append(&self.leaf, 0..self.leaf.len())?;
+            }
             if stop.is_some_and(|stop| scan.position().is_none_or(|position| position >= stop)) {
                 break;
             }
@@ -292,13 +357,22 @@ impl Batches {
             return Ok(false);
         }
         let missing: Vec<usize> = self.source.columns.iter().copied().filter(|&c| block.column(c).is_none()).collect();
-        if !missing.is_empty() {
+        if !missing.is_empty() && !self.leaves_none(block)? {
             return self.add_columns(kept, block, &missing);
         }
-        scan.skip_to(block.run.high.as_deref());
+        self.scan.as_mut().expect("a piece was begun").skip_to(block.run.high.as_deref());
         self.cache().count(true);
         self.give(Rows::Kept(block))?;
         Ok(true)
+    }
+
+    /// True if the filter leaves no row of a block that lacks columns, as far as it can be asked without them, and without raising anything: it will be
+    /// asked again.
+    fn leaves_none(&self, block: &Block) -> Result<bool> {
+        let Some(filter) = &self.filter else { return Ok(false) };
+        let from = SeenRows { source: &self.source, from: Rows::Kept(block) };
+        let can_ask = !filter.raises() && block.has(filter.columns().map(|column| self.source.columns[column]));
+        Ok(filter.leaves_none(&from) || can_ask && matches!(filter.select(&from)?, Selected::None))
     }
 
     /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
@@ -322,7 +396,7 @@ impl Batches {
         self.cache().count(false);
         let more = block.with(run, pack(missing, &decoder.finish()));
         self.give(Rows::Kept(&more))?;
-        self.cache().keep(kept, more);
+        self.cache().keep(kept, more, false);
         Ok(true)
     }
 
@@ -353,9 +427,16 @@ impl Batches {
             watch.scan.add_rows(watch.worker.or_else(aside::worker).unwrap_or(0), rows);
         }
         let began = self.measure.as_ref().map(|_| Instant::now());
-        let selected = match &self.filter {
-            Some(filter) => filter.select(&from)?,
-            None => Selected::All,
+        let is_quiet = self.filter.as_ref().is_none_or(|filter| !filter.raises());
+        let lacks_keys = |keys: &KeyFilter| from.extent(keys.column).is_some_and(|extent| keys.leaves_none(&extent));
+        let selected = if self.filter.as_ref().is_some_and(|filter| filter.leaves_none(&from)) || is_quiet && self.key_filters.iter().any(lacks_keys) {
+            self.cache().count_skip();
+            Selected::None
+        } else {
+            match &self.filter {
+                Some(filter) => filter.select(&from)?,
+                None => Selected::All,
+            }
         };
         if let (Some((measure, worker)), Some(began)) = (&self.measure, began) {
             measure.add_read(*worker, rows, began.elapsed());

@@ -7,6 +7,7 @@ use highkey_types::{ColumnType, Value};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::extent::Extent;
 use super::{Access, BaseTable, Piece, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::{BuildKeys, JoinKeys};
@@ -211,6 +212,13 @@ impl KeyFilter {
         let wanted = self.spared == 0;
         self.spared = self.spared.saturating_sub(rows);
         wanted
+    }
+
+    /// True if no row of such a column has one of the keys.
+    pub fn leaves_none(&self, of: &Extent) -> bool {
+        // A key is known by its bits.
+        let far = |(least, greatest): (i128, i128)| !self.keys.may_have(least as i64, (greatest - least) as u64);
+        !of.values || of.range.is_some_and(far)
     }
 
     /// The rows that `pick` leaves, of so many.

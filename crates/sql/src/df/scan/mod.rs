@@ -1,9 +1,12 @@
-//! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
-//! `filter`: conditions evaluated by the scan. `keys`: rows found, or left out, by the keys of a join.
+//! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `encoded`: rows whose columns are decoded
+//! when somebody asks for them. `columns`: arrays that are kept. `extent`: what is known of them without a look. `filter`: conditions evaluated by the
+//! scan. `keys`: rows found, or left out, by the keys of a join.
 
 mod batches;
 mod columns;
 mod decode;
+mod encoded;
+mod extent;
 mod filter;
 mod keys;
 
@@ -58,7 +61,7 @@ use crate::plan::{IndexChoice, smaller_index};
 use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
-pub(super) use columns::ColumnCache;
+pub(super) use columns::{CacheUsage, ColumnCache};
 use columns::TableColumns;
 use filter::Filter;
 use keys::ByKeys;

@@ -13,7 +13,7 @@ use highkey_types::TypeKind;
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
 use super::encoded::{Encoded, Waiting};
-use super::extent::Extent;
+use super::span::Span;
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
 use super::{Piece, Source};
@@ -121,11 +121,11 @@ impl Unfiltered for SeenRows<'_> {
         }
     }
 
-    fn extent(&self, column: usize) -> Option<Extent> {
+    fn span(&self, column: usize) -> Option<Span> {
         let Rows::Kept(block) = self.from else { return None };
-        let extent = block.column(self.source.columns[column])?.extent();
+        let span = block.column(self.source.columns[column])?.span();
         // In a time zone moments may come in another order.
-        Some(if self.is_in_zone(column) { Extent { range: None, ..extent } } else { extent })
+        Some(if self.is_in_zone(column) { Span { range: None, ..span } } else { span })
     }
 
     fn is_encoded(&self) -> bool {
@@ -428,7 +428,7 @@ impl Batches {
         }
         let began = self.measure.as_ref().map(|_| Instant::now());
         let is_quiet = self.filter.as_ref().is_none_or(|filter| !filter.raises());
-        let lacks_keys = |keys: &KeyFilter| from.extent(keys.column).is_some_and(|extent| keys.leaves_none(&extent));
+        let lacks_keys = |keys: &KeyFilter| from.span(keys.column).is_some_and(|span| keys.leaves_none(&span));
         let selected = if self.filter.as_ref().is_some_and(|filter| filter.leaves_none(&from)) || is_quiet && self.key_filters.iter().any(lacks_keys) {
             self.cache().count_skip();
             Selected::None

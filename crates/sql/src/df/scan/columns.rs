@@ -21,7 +21,7 @@ use datafusion::logical_expr::Operator;
 use highkey_table::{LeafRun, Table};
 use parking_lot::Mutex;
 
-use super::extent::{Extent, decided};
+use super::span::{Span, decided};
 use crate::df::compact::together;
 use crate::df::key_set::KeySet;
 
@@ -367,14 +367,14 @@ impl Packed {
     }
 
     /// What its values are about.
-    pub fn extent(&self) -> Extent {
+    pub fn span(&self) -> Span {
         let (rows, nulls, range) = match self {
             Packed::Numbers { least, greatest, distances, nulls, .. } => (distances.len(), nulls.as_ref().map_or(0, NullBuffer::null_count), Some((*least, *greatest))),
             Packed::Dictionary { codes, .. } => (codes.len(), codes.null_count(), None),
             Packed::Plain(array) => (array.len(), array.null_count(), None),
         };
         let values = nulls < rows;
-        Extent { range: range.filter(|_| values), values, nulls: nulls > 0 }
+        Span { range: range.filter(|_| values), values, nulls: nulls > 0 }
     }
 
     /// Which rows, of those in `among` or of all, `column op constant` is true for; None if that is not to be seen from the distances.
@@ -602,27 +602,27 @@ mod tests {
                 let packed = Packed::of(&array);
                 assert_eq!(&packed.array().unwrap(), &array, "{width}");
                 assert_eq!(&packed.rows(&picked).unwrap(), &take(&array, &picked, None).unwrap(), "{width}");
-                let extent = packed.extent();
-                assert_eq!((extent.nulls, extent.values), (array.null_count() > 0, true), "{width}");
+                let span = packed.span();
+                assert_eq!((span.nulls, span.values), (array.null_count() > 0, true), "{width}");
             }
         }
     }
 
     #[test]
-    fn an_extent_is_of_what_is_not_null() {
-        let extent = |array: ArrayRef| Packed::of(&array).extent();
-        let range = |least: i128, greatest: i128, nulls| Extent { range: Some((least, greatest)), values: true, nulls };
-        assert_eq!(extent(Arc::new(Int64Array::from(vec![Some(7), None, Some(-3)]))), range(-3, 7, true));
-        assert_eq!(extent(Arc::new(UInt64Array::from(vec![u64::MAX, 1 << 63]))), range(1 << 63, u64::MAX.into(), false));
+    fn a_span_is_of_what_is_not_null() {
+        let span = |array: ArrayRef| Packed::of(&array).span();
+        let range = |least: i128, greatest: i128, nulls| Span { range: Some((least, greatest)), values: true, nulls };
+        assert_eq!(span(Arc::new(Int64Array::from(vec![Some(7), None, Some(-3)]))), range(-3, 7, true));
+        assert_eq!(span(Arc::new(UInt64Array::from(vec![u64::MAX, 1 << 63]))), range(1 << 63, u64::MAX.into(), false));
         let decimals = Decimal128Array::from(vec![-12_345, -100, -101]).with_precision_and_scale(38, 2).unwrap();
-        assert_eq!(extent(Arc::new(decimals)), range(-12_345, -100, false));
-        assert_eq!(extent(Arc::new(Int32Array::from(vec![None, Some(1 << 20)]))), range(1 << 20, 1 << 20, true));
-        let nothing = Extent { range: None, values: false, nulls: true };
-        assert_eq!(extent(Arc::new(Int64Array::from(vec![None::<i64>, None]))), nothing);
-        assert_eq!(extent(Arc::new(StringViewArray::from(vec![None::<&str>, None]))), nothing);
-        assert_eq!(extent(Arc::new(StringViewArray::from(vec![Some("a"), None]))), Extent { range: None, values: true, nulls: true });
+        assert_eq!(span(Arc::new(decimals)), range(-12_345, -100, false));
+        assert_eq!(span(Arc::new(Int32Array::from(vec![None, Some(1 << 20)]))), range(1 << 20, 1 << 20, true));
+        let nothing = Span { range: None, values: false, nulls: true };
+        assert_eq!(span(Arc::new(Int64Array::from(vec![None::<i64>, None]))), nothing);
+        assert_eq!(span(Arc::new(StringViewArray::from(vec![None::<&str>, None]))), nothing);
+        assert_eq!(span(Arc::new(StringViewArray::from(vec![Some("a"), None]))), Span { range: None, values: true, nulls: true });
         // What is too far apart is kept as it is.
         let far = Decimal128Array::from(vec![i128::MAX / 4, 0]).with_precision_and_scale(38, 2).unwrap();
-        assert_eq!(extent(Arc::new(far)), Extent { range: None, values: true, nulls: false });
+        assert_eq!(span(Arc::new(far)), Span { range: None, values: true, nulls: false });
     }
 }

@@ -16,7 +16,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::columns::Packed;
-use super::extent::{Demand, Extent};
+use super::span::{Demand, Span};
 use crate::df::kernel::KernelFunction;
 
 /// The conditions of a scan, all of which a row must satisfy.
@@ -52,7 +52,7 @@ pub(super) trait Unfiltered {
     /// The column as it is kept, if it is, and if that is what the query sees.
     fn packed(&self, column: usize) -> Option<&Packed>;
     /// What is known of the column as the query sees it, without a look at the rows.
-    fn extent(&self, column: usize) -> Option<Extent>;
+    fn span(&self, column: usize) -> Option<Span>;
     /// Columns are made of encoded rows: each value costs more than to ask about it.
     fn is_encoded(&self) -> bool;
 }
@@ -96,12 +96,12 @@ impl Filter {
     /// True if what is known of the columns shows that no row is left, and that nothing would have been raised on the way.
     pub fn leaves_none(&self, from: &impl Unfiltered) -> bool {
         for condition in &self.conditions {
-            let extent = |column: usize| from.extent(condition.columns[column]);
+            let span = |column: usize| from.span(condition.columns[column]);
             let demand = condition.demand.as_ref();
-            if demand.is_some_and(|demand| demand.is_never(&extent)) {
+            if demand.is_some_and(|demand| demand.is_never(&span)) {
                 return true;
             }
-            if condition.raises && demand.is_none_or(|demand| !demand.is_quiet(&extent)) {
+            if condition.raises && demand.is_none_or(|demand| !demand.is_quiet(&span)) {
                 // It is asked before the others.
                 return false;
             }
@@ -253,8 +253,8 @@ mod tests {
         fn packed(&self, column: usize) -> Option<&Packed> {
             self.1.get(&column)
         }
-        fn extent(&self, column: usize) -> Option<Extent> {
-            self.1.get(&column).map(Packed::extent)
+        fn span(&self, column: usize) -> Option<Span> {
+            self.1.get(&column).map(Packed::span)
         }
         fn is_encoded(&self) -> bool {
             false
@@ -279,7 +279,7 @@ mod tests {
         fn packed(&self, _: usize) -> Option<&Packed> {
             None
         }
-        fn extent(&self, _: usize) -> Option<Extent> {
+        fn span(&self, _: usize) -> Option<Span> {
             None
         }
         fn is_encoded(&self) -> bool {
@@ -463,14 +463,14 @@ mod tests {
         for (i, array) in arrays.iter().enumerate() {
             let column = col(&format!("c{i}"), &schema).unwrap();
             let is = |op, n: i128| binary(column.clone(), op, lit(constant(array.data_type(), n)), &schema).unwrap();
-            let extent = kept.extent(i).unwrap();
-            let (least, greatest) = extent.range.unwrap_or((0, 0));
+            let span = kept.span(i).unwrap();
+            let (least, greatest) = span.range.unwrap_or((0, 0));
             for n in [least - 1, least, least + 1, greatest - 1, greatest, greatest + 1] {
                 for op in [Lt, LtEq, Gt, GtEq, NotEq] {
                     let (empty, none) = ask(&[is(op, n)]);
                     assert_eq!(empty, none, "c{i} {op} {n}");
                 }
-                let outside = !extent.values || n < least || n > greatest;
+                let outside = !span.values || n < least || n > greatest;
                 assert_eq!(ask(&[is(Eq, n)]).1, outside, "c{i} = {n}");
                 let list = |numbers: &[i128]| {
                     let mut list: Vec<Arc<dyn PhysicalExpr>> = numbers.iter().map(|n| lit(constant(array.data_type(), *n))).collect();
@@ -480,12 +480,12 @@ mod tests {
                 assert_eq!(ask(&[list(&[greatest + 5, n, least - 5])]).1, outside, "c{i} IN (.., {n}, ..)");
                 // BETWEEN, and either of two.
                 let between = binary(is(GtEq, n), And, is(LtEq, n + 1), &schema).unwrap();
-                assert_eq!(ask(&[between]).1, !extent.values || n + 1 < least || n > greatest, "c{i} from {n}");
+                assert_eq!(ask(&[between]).1, !span.values || n + 1 < least || n > greatest, "c{i} from {n}");
                 let either = binary(is(Lt, n), Or, is(Eq, greatest + 3), &schema).unwrap();
-                assert_eq!(ask(&[either]).1, !extent.values || n <= least, "c{i} < {n} or another");
+                assert_eq!(ask(&[either]).1, !span.values || n <= least, "c{i} < {n} or another");
             }
-            assert_eq!(ask(&[is_null(column.clone()).unwrap()]), (!extent.nulls, !extent.nulls));
-            assert_eq!(ask(&[is_not_null(column.clone()).unwrap()]), (!extent.values, !extent.values));
+            assert_eq!(ask(&[is_null(column.clone()).unwrap()]), (!span.nulls, !span.nulls));
+            assert_eq!(ask(&[is_not_null(column.clone()).unwrap()]), (!span.values, !span.values));
         }
         // One of two that nothing is known of.
         let unknown = binary(col("c0", &schema).unwrap(), NotEq, col("c1", &schema).unwrap(), &schema).unwrap();

@@ -7,7 +7,7 @@ use highkey_types::{ColumnType, Value};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::extent::Extent;
+use super::span::Span;
 use super::{Access, BaseTable, Piece, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::{BuildKeys, JoinKeys};
@@ -215,7 +215,7 @@ impl KeyFilter {
     }
 
     /// True if no row of such a column has one of the keys.
-    pub fn leaves_none(&self, of: &Extent) -> bool {
+    pub fn leaves_none(&self, of: &Span) -> bool {
         // A key is known by its bits.
         let far = |(least, greatest): (i128, i128)| !self.keys.may_have(least as i64, (greatest - least) as u64);
         !of.values || of.range.is_some_and(far)

@@ -1,14 +1,14 @@
 //! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `encoded`: rows whose columns are decoded
-//! when somebody asks for them. `columns`: arrays that are kept. `extent`: what is known of them without a look. `filter`: conditions evaluated by the
+//! when somebody asks for them. `columns`: arrays that are kept. `span`: what is known of them without a look. `filter`: conditions evaluated by the
 //! scan. `keys`: rows found, or left out, by the keys of a join.
 
 mod batches;
 mod columns;
 mod decode;
 mod encoded;
-mod extent;
 mod filter;
 mod keys;
+mod span;
 
 use std::any::Any;
 use std::fmt;

@@ -12,7 +12,7 @@ use crate::df::kernel::KernelFunction;
 
 /// What is known of a column in some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(super) struct Span {
     /// The least and the greatest of its numbers (as Arrow has them), if it has numbers and that is known.
     pub range: Option<(i128, i128)>,
     /// Some row has a value, and some has NULL.
@@ -37,7 +37,7 @@ pub(super) fn decided(op: Operator, constant: i128, least: i128, greatest: i128)
     for_all(op.negate()?).then_some(false)
 }
 
-/// What a condition asks of numbers and of NULLs, as far as extents can answer it. Columns are positions in the condition's schema.
+/// What a condition asks of numbers and of NULLs, as far as spans can answer it. Columns are positions in the condition's schema.
 #[derive(Debug)]
 pub(super) enum Demand {
     Compared(Number, Operator, i128),
@@ -98,24 +98,24 @@ impl Demand {
     }
 
     /// It is true for no row of such columns, and to ask any of them raises nothing.
-    pub fn is_never(&self, extent: &impl Fn(usize) -> Option<Extent>) -> bool {
+    pub fn is_never(&self, span: &impl Fn(usize) -> Option<Span>) -> bool {
         match self {
-            Demand::Compared(number, op, constant) => number.is_never(extent, |least, greatest| decided(*op, *constant, least, greatest) == Some(false)),
-            Demand::OneOf(number, list) => number.is_never(extent, |least, greatest| {
+            Demand::Compared(number, op, constant) => number.is_never(span, |least, greatest| decided(*op, *constant, least, greatest) == Some(false)),
+            Demand::OneOf(number, list) => number.is_never(span, |least, greatest| {
                 let next = list.partition_point(|one| *one < least);
                 list.get(next).is_none_or(|one| *one > greatest)
             }),
-            Demand::Null(column) => extent(*column).is_some_and(|extent| !extent.nulls),
-            Demand::NotNull(column) => extent(*column).is_some_and(|extent| !extent.values),
-            Demand::All(parts) => parts.iter().any(|part| part.is_never(extent)),
-            Demand::Any(parts) => parts.iter().all(|part| part.is_never(extent)),
+            Demand::Null(column) => span(*column).is_some_and(|span| !span.nulls),
+            Demand::NotNull(column) => span(*column).is_some_and(|span| !span.values),
+            Demand::All(parts) => parts.iter().any(|part| part.is_never(span)),
+            Demand::Any(parts) => parts.iter().all(|part| part.is_never(span)),
         }
     }
 
     /// To ask any row of such columns raises nothing, of a condition that may raise something.
-    pub fn is_quiet(&self, extent: &impl Fn(usize) -> Option<Extent>) -> bool {
+    pub fn is_quiet(&self, span: &impl Fn(usize) -> Option<Span>) -> bool {
         match self {
-            Demand::Compared(number, ..) | Demand::OneOf(number, _) => extent(number.column).is_some_and(|extent| !extent.values || number.range(extent).is_some()),
+            Demand::Compared(number, ..) | Demand::OneOf(number, _) => span(number.column).is_some_and(|span| !span.values || number.range(span).is_some()),
             _ => false,
         }
     }
@@ -123,15 +123,15 @@ impl Demand {
 
 impl Number {
     /// The least and the greatest; `None` if they are not known, or some may have no such number.
-    fn range(self, extent: Extent) -> Option<(i128, i128)> {
+    fn range(self, span: Span) -> Option<(i128, i128)> {
         let times = |end: i128| end.checked_mul(self.times).filter(|end| (-MOST..=MOST).contains(end));
-        let (least, greatest) = extent.range?;
+        let (least, greatest) = span.range?;
         Some((times(least)?, times(greatest)?))
     }
 
     /// NULL is no number that anything could be true of.
-    fn is_never(self, extent: &impl Fn(usize) -> Option<Extent>, of_range: impl Fn(i128, i128) -> bool) -> bool {
-        extent(self.column).is_some_and(|extent| !extent.values || self.range(extent).is_some_and(|(least, greatest)| of_range(least, greatest)))
+    fn is_never(self, span: &impl Fn(usize) -> Option<Span>, of_range: impl Fn(i128, i128) -> bool) -> bool {
+        span(self.column).is_some_and(|span| !span.values || self.range(span).is_some_and(|(least, greatest)| of_range(least, greatest)))
     }
 }
 
@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn numbers_that_may_have_no_other_form_are_not_known() {
-        let of = |range: (i128, i128)| Extent { range: Some(range), values: true, nulls: false };
+        let of = |range: (i128, i128)| Span { range: Some(range), values: true, nulls: false };
         let number = |times: i128| Number { column: 0, times };
         assert_eq!(number(100).range(of((-7, 12))), Some((-700, 1200)));
         assert_eq!(number(100).range(of((-7, MOST))), None);
         assert_eq!(number(2).range(of((-MOST, 0))), None);
         assert_eq!(number(1).range(of((-MOST, MOST))), Some((-MOST, MOST)));
-        let only_nulls = |_: usize| Some(Extent { range: None, values: false, nulls: true });
+        let only_nulls = |_: usize| Some(Span { range: None, values: false, nulls: true });
         assert!(Demand::Compared(number(100), Operator::NotEq, 5).is_never(&only_nulls));
         assert!(Demand::Compared(number(100), Operator::NotEq, 5).is_quiet(&only_nulls));
         let too_large = |_: usize| Some(of((0, MOST)));

@@ -296,12 +296,13 @@ impl Batches {
                 }
             };
             self.cache().count(false);
-            let has_room = self.cache().has_room_left_for(self.batch_rows * self.source.columns.len());
-            self.read_up_to(stop.as_deref(), self.may_wait && !has_room)?;
+            self.read_up_to(stop.as_deref())?;
             let run = self.scan.as_mut().and_then(TableScan::take_run);
-            let waited = self.waiting.rows() > 0;
-            if waited {
-                if run.is_none() || !self.cache().lets_in() {
+            let mut let_in = false;
+            if self.waiting.rows() > 0 {
+                let has_room = self.cache().has_room_left_for(self.waiting.rows() * self.source.columns.len());
+                let_in = run.is_some() && !has_room && self.cache().lets_in();
+                if run.is_none() || !has_room && !let_in {
                     return self.give_taken();
                 }
                 self.waiting.decode(&mut self.decoder)?;
@@ -309,7 +310,7 @@ impl Batches {
             let rows = self.decoder.rows();
             let arrays = self.decoder.finish();
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)), waited);
+                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)), let_in);
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -319,12 +320,12 @@ impl Batches {
     }
 
     /// Decodes leaves, or lets their rows wait, until there is a batch of rows, or up to a key.
-    fn read_up_to(&mut self, stop: Option<&[u8]>, waits: bool) -> Result<()> {
+    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
         let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         scan.start_run(parts);
         while self.decoder.rows() + self.waiting.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
-            if waits {
+            if self.may_wait {
                 self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
             } else {
                 self.decoder.append(&self.leaf, 0..self.leaf.len())?;

@@ -14,7 +14,7 @@ use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
-use super::{Piece, Source};
+use super::{Piece, PieceKeys, Source};
 use crate::bind::ROW_KEY;
 use crate::df::activity::ScanActivity;
 use crate::df::aside;
@@ -49,7 +49,9 @@ pub(super) struct Watch {
 pub(super) struct Batches {
     source: Source,
     pieces: Pieces,
-    /// Where columns are kept; `None` if the scan cannot use them.
+    /// The scan uses columns that are kept, and keeps some.
+    keeps: bool,
+    /// Where those of the present piece are kept.
     kept: Option<Arc<TableColumns>>,
     scan: Option<TableScan>,
     leaf: RowBatch,
@@ -149,12 +151,11 @@ impl Batches {
     ) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
-        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY);
-        let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
+        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY) && source.can_keep();
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
         let (leaf, position) = (RowBatch::new(), 0);
-        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
+        Batches { source, pieces, keeps, kept: None, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
     }
 
     /// The same, told as a worker's.
@@ -170,11 +171,12 @@ impl Batches {
         self.in_piece = false;
         let Some(piece) = self.pieces.take() else { return Ok(false) };
         self.in_piece = true;
-        let (table, snapshot, index) = (&self.source.table, &self.source.shared.snapshot, self.source.access.index);
-        let scan = match piece {
-            Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
-            Piece::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
+        let (table, snapshot, index) = (&piece.table, &self.source.shared.snapshot, self.source.access.index);
+        let scan = match &piece.keys {
+            PieceKeys::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
+            PieceKeys::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
         };
+        self.kept = self.keeps.then(|| self.cache().table(table));
         self.scan = Some(scan.map_err(user)?.of_columns(&self.source.columns));
         Ok(true)
     }
@@ -218,7 +220,7 @@ impl Batches {
     }
 
     /// The next rows, of whole leaves, where columns are kept or may be.
-    fn read_block(&mut self, kept: &Arc<TableColumns>) -> Result<bool> {
+    fn read_block(&mut self) -> Result<bool> {
         loop {
             let Some(position) = self.scan.as_ref().and_then(|scan| scan.position()) else {
                 if !self.next_piece()? {
@@ -226,9 +228,10 @@ impl Batches {
                 }
                 continue;
             };
+            let kept = self.kept.clone().expect("a piece was begun");
             let stop = match kept.at(position) {
                 Kept::Block(block) => {
-                    if self.kept_block(kept, &block)? {
+                    if self.kept_block(&kept, &block)? {
                         return Ok(true);
                     }
                     block.run.high.clone()
@@ -237,7 +240,7 @@ impl Batches {
                 Kept::Inside(block) => {
                     if self.reads_all() {
                         // The table has grown and is cut elsewhere now.
-                        self.cache().remove(kept, &block);
+                        self.cache().remove(&kept, &block);
                     }
                     block.run.high.clone()
                 }
@@ -248,7 +251,7 @@ impl Batches {
             let arrays = self.decoder.finish();
             let run = self.scan.as_mut().and_then(TableScan::take_run);
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
+                self.cache().keep(&kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -386,10 +389,7 @@ impl Batches {
                 return Ok(self.gathered.next_completed_batch());
             }
             self.source.shared.check_killed()?;
-            let more = match self.kept.clone() {
-                Some(kept) => self.read_block(&kept),
-                None => self.read_rows(),
-            };
+            let more = if self.keeps { self.read_block() } else { self.read_rows() };
             self.ended = !more?;
         }
         Ok(Some(RecordBatch::new_empty(self.source.schema.clone())))

@@ -63,17 +63,19 @@ impl ColumnCache {
         }
     }
 
-    /// The blocks of a table in its present definition; `None` if nothing is kept.
-    pub(super) fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
-        if self.limit == 0 || table.is_partitioned() {
-            return None;
-        }
+    /// False if nothing is ever kept.
+    pub(super) fn keeps_any(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// The blocks of a table in its present definition. A partition is a table: blocks are of the leaves of one tree.
+    pub(super) fn table(&self, table: &Arc<Table>) -> Arc<TableColumns> {
         let mut tables = self.tables.lock();
         if !tables.contains_key(&(Arc::as_ptr(table) as usize)) {
             tables.retain(|_, table| table.is_alive() || self.forget_all(table));
         }
         let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default(), regret: Mutex::default() }));
-        Some(known.clone())
+        known.clone()
     }
 
     /// True if so many values may be kept together.

@@ -241,17 +241,19 @@ impl Batches {
                     if self.reads_all() {
                         // The table has grown and is cut elsewhere now.
                         self.cache().remove(&kept, &block);
+                    } else if self.kept_block(&kept, &block)? {
+                        return Ok(true);
                     }
                     block.run.high.clone()
                 }
             };
             self.cache().count(false);
-            self.read_up_to(stop.as_deref())?;
+            let ends = self.read_up_to(stop.as_deref())?;
             let rows = self.decoder.rows();
             let arrays = self.decoder.finish();
             let run = self.scan.as_mut().and_then(TableScan::take_run);
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(&kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
+                self.cache().keep(&kept, Block::new(run, rows, ends, pack(&self.source.columns, &arrays)));
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -260,18 +262,24 @@ impl Batches {
         }
     }
 
-    /// Decodes leaves until there is a batch of rows, or up to a key.
-    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+    /// Decodes leaves until there is a batch of rows, or up to a key. The keys of the first row and the last.
+    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<[Vec<u8>; 2]> {
         let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let mut ends = [Vec::new(), Vec::new()];
         scan.start_run(parts);
         while self.decoder.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            // A batch has a row.
+            if self.decoder.rows() == 0 {
+                ends[0] = self.leaf.key(0).to_vec();
+            }
+            ends[1] = self.leaf.key(self.leaf.len() - 1).to_vec();
             self.decoder.append(&self.leaf, 0..self.leaf.len())?;
             if stop.is_some_and(|stop| scan.position().is_none_or(|position| position >= stop)) {
                 break;
             }
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// The rows of a kept block, if it is part of the piece and its leaves are as they were. Otherwise false: the scan is where it was and
@@ -280,6 +288,8 @@ impl Batches {
         let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         let inside = match (scan.upper(), block.run.high.as_deref()) {
+            // Of a range it has all rows, or none: where the leaves have no rows between the block's and the ends of the range, a new one would be a change.
+            (upper, _) if !reads_all => scan.position().is_some_and(|position| block.is_within(position, upper)),
             (None, _) => true,
             (Some(_), None) => false,
             (Some(upper), Some(high)) => high <= upper,
@@ -306,18 +316,21 @@ impl Batches {
 
     /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
     fn add_columns(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>, missing: &[usize]) -> Result<bool> {
-        let parts = self.reads_all();
+        let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let position = scan.position().map(<[u8]>::to_vec);
         let mut decoder = Decoder::new(&self.source.table, missing, block.rows);
-        scan.start_run(parts);
+        scan.start_run(true);
         while decoder.rows() < block.rows && scan.next_batch(&mut self.leaf).map_err(user)? {
             decoder.append(&self.leaf, 0..self.leaf.len())?;
         }
-        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.is_same(&block.run));
+        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.has_same_leaves(&block.run));
         let Some(run) = run else {
-            // Somebody has just changed a leaf.
-            scan.skip_to(Some(&block.run.low));
-            self.cache().remove(kept, block);
+            scan.skip_to(position.as_deref());
+            // Somebody has just changed a leaf; or a range goes on in a leaf where the block ends.
+            if reads_all {
+                self.cache().remove(kept, block);
+            }
             return Ok(false);
         };
         // Leaves without rows at the end of the block are part of it.

@@ -88,6 +88,40 @@ async fn keep(c: &mut Client, sql: &str, blocks: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_takes_blocks_whose_rows_it_has() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    keep(&mut c, "SELECT SUM(k) FROM t", 1).await;
+    let all = "SELECT MAX(at), SUM(k) FROM t WHERE id BETWEEN -5 AND 3999";
+    let most = "SELECT MAX(at), SUM(k) FROM t WHERE id BETWEEN 0 AND 3998";
+    for (sql, counted) in [
+        // Columns are added.
+        (all, (0, 1)),
+        (all, (1, 0)),
+        (most, (0, 1)),
+        ("SELECT MIN(at), MAX(k), MIN(id) FROM t", (1, 0)),
+        ("SELECT SUM(k) FROM t WHERE id > 0", (0, 1)),
+        ("SELECT SUM(k) FROM t WHERE id >= 0 AND k > 17", (1, 0)),
+    ] {
+        c.ok("SET highkey_executor = 'FAST'").await;
+        let rows = c.rows(sql).await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        let (hits, misses) = (usage(&mut c, "hits").await, usage(&mut c, "misses").await);
+        assert_eq!(c.rows(sql).await, rows, "{sql}");
+        assert_eq!((usage(&mut c, "hits").await - hits, usage(&mut c, "misses").await - misses), counted, "{sql}");
+    }
+    // A row that comes between the end of the block and that of the range.
+    c.ok("INSERT INTO t VALUES (4000, 1000000, 'new', NULL), (-7, 1, 'new', NULL)").await;
+    check(&mut c, "rows at the ends").await;
+    c.ok("SET highkey_executor = 'FAST'").await;
+    let wider = "SELECT COUNT(*), SUM(k) FROM t WHERE id BETWEEN -9 AND 5000";
+    let rows = c.rows(wider).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    assert_eq!(c.rows(wider).await, rows);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_partition_keeps_its_columns() {
     for (by, partitions) in PARTITIONS {
         let server = Server::new();
@@ -99,6 +133,7 @@ async fn each_partition_keeps_its_columns() {
             ("SELECT COUNT(*), SUM(k), MAX(s) FROM t", partitions),
             ("SELECT k, COUNT(*) FROM t PARTITION (p1) WHERE k % 3 = 1 GROUP BY k ORDER BY k", 1),
             ("SELECT SUM(id) FROM t PARTITION (p2, p0)", 2),
+            ("SELECT SUM(k), MIN(id) FROM t WHERE id BETWEEN 0 AND 4999", partitions),
             // A partition has its own order.
             ("SELECT id, s FROM t PARTITION (p2)", 1),
             // Rows of several are put in order.

@@ -13,10 +13,10 @@ use highkey_types::TypeKind;
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
 use super::encoded::{Encoded, Waiting};
-use super::span::Span;
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
-use super::{Piece, Source};
+use super::span::Span;
+use super::{Piece, PieceKeys, Source};
 use crate::bind::ROW_KEY;
 use crate::df::activity::ScanActivity;
 use crate::df::aside;
@@ -51,7 +51,9 @@ pub(super) struct Watch {
 pub(super) struct Batches {
     source: Source,
     pieces: Pieces,
-    /// Where columns are kept; `None` if the scan cannot use them.
+    /// The scan uses columns that are kept, and keeps some.
+    keeps: bool,
+    /// Where those of the present piece are kept.
     kept: Option<Arc<TableColumns>>,
     scan: Option<TableScan>,
     leaf: RowBatch,
@@ -170,8 +172,7 @@ impl Batches {
     ) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
-        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY);
-        let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
+        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY) && source.can_keep();
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
         let (leaf, position) = (RowBatch::new(), 0);
@@ -180,7 +181,7 @@ impl Batches {
         let asks = filter.is_some() || !key_filters.is_empty();
         let may_wait = asks && limit.is_none() && batch_rows >= BATCH_ROWS && !(0..source.columns.len()).all(is_asked);
         let waiting = Waiting::default();
-        Batches { source, pieces, kept, scan: None, leaf, position, decoder, may_wait, waiting, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
+        Batches { source, pieces, keeps, kept: None, scan: None, leaf, position, decoder, may_wait, waiting, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
     }
 
     /// The same, told as a worker's.
@@ -196,11 +197,12 @@ impl Batches {
         self.in_piece = false;
         let Some(piece) = self.pieces.take() else { return Ok(false) };
         self.in_piece = true;
-        let (table, snapshot, index) = (&self.source.table, &self.source.shared.snapshot, self.source.access.index);
-        let scan = match piece {
-            Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
-            Piece::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
+        let (table, snapshot, index) = (&piece.table, &self.source.shared.snapshot, self.source.access.index);
+        let scan = match &piece.keys {
+            PieceKeys::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
+            PieceKeys::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
         };
+        self.kept = self.keeps.then(|| self.cache().table(table));
         self.scan = Some(scan.map_err(user)?.of_columns(&self.source.columns));
         Ok(true)
     }
@@ -271,7 +273,7 @@ impl Batches {
     }
 
     /// The next rows, of whole leaves, where columns are kept or may be.
-    fn read_block(&mut self, kept: &Arc<TableColumns>) -> Result<bool> {
+    fn read_block(&mut self) -> Result<bool> {
         loop {
             let Some(position) = self.scan.as_ref().and_then(|scan| scan.position()) else {
                 if !self.next_piece()? {
@@ -279,9 +281,10 @@ impl Batches {
                 }
                 continue;
             };
+            let kept = self.kept.clone().expect("a piece was begun");
             let stop = match kept.at(position) {
                 Kept::Block(block) => {
-                    if self.kept_block(kept, &block)? {
+                    if self.kept_block(&kept, &block)? {
                         return Ok(true);
                     }
                     block.run.high.clone()
@@ -290,13 +293,15 @@ impl Batches {
                 Kept::Inside(block) => {
                     if self.reads_all() {
                         // The table has grown and is cut elsewhere now.
-                        self.cache().remove(kept, &block);
+                        self.cache().remove(&kept, &block);
+                    } else if self.kept_block(&kept, &block)? {
+                        return Ok(true);
                     }
                     block.run.high.clone()
                 }
             };
             self.cache().count(false);
-            self.read_up_to(stop.as_deref())?;
+            let ends = self.read_up_to(stop.as_deref())?;
             let run = self.scan.as_mut().and_then(TableScan::take_run);
             let mut let_in = false;
             if self.waiting.rows() > 0 {
@@ -310,7 +315,7 @@ impl Batches {
             let rows = self.decoder.rows();
             let arrays = self.decoder.finish();
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)), let_in);
+                self.cache().keep(&kept, Block::new(run, rows, ends, pack(&self.source.columns, &arrays)), let_in);
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -319,12 +324,18 @@ impl Batches {
         }
     }
 
-    /// Decodes leaves, or lets their rows wait, until there is a batch of rows, or up to a key.
-    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+    /// Decodes leaves, or lets their rows wait, until there is a batch of rows, or up to a key. The keys of the first row and the last.
+    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<[Vec<u8>; 2]> {
         let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let mut ends = [Vec::new(), Vec::new()];
         scan.start_run(parts);
         while self.decoder.rows() + self.waiting.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            // A batch has a row.
+            if self.decoder.rows() + self.waiting.rows() == 0 {
+                ends[0] = self.leaf.key(0).to_vec();
+            }
+            ends[1] = self.leaf.key(self.leaf.len() - 1).to_vec();
             if self.may_wait {
                 self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
             } else {
@@ -334,7 +345,7 @@ impl Batches {
                 break;
             }
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// The rows of a kept block, if it is part of the piece and its leaves are as they were. Otherwise false: the scan is where it was and
@@ -343,6 +354,8 @@ impl Batches {
         let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         let inside = match (scan.upper(), block.run.high.as_deref()) {
+            // Of a range it has all rows, or none: where the leaves have no rows between the block's and the ends of the range, a new one would be a change.
+            (upper, _) if !reads_all => scan.position().is_some_and(|position| block.is_within(position, upper)),
             (None, _) => true,
             (Some(_), None) => false,
             (Some(upper), Some(high)) => high <= upper,
@@ -378,18 +391,21 @@ impl Batches {
 
     /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
     fn add_columns(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>, missing: &[usize]) -> Result<bool> {
-        let parts = self.reads_all();
+        let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let position = scan.position().map(<[u8]>::to_vec);
         let mut decoder = Decoder::new(&self.source.table, missing, block.rows);
-        scan.start_run(parts);
+        scan.start_run(true);
         while decoder.rows() < block.rows && scan.next_batch(&mut self.leaf).map_err(user)? {
             decoder.append(&self.leaf, 0..self.leaf.len())?;
         }
-        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.is_same(&block.run));
+        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.has_same_leaves(&block.run));
         let Some(run) = run else {
-            // Somebody has just changed a leaf.
-            scan.skip_to(Some(&block.run.low));
-            self.cache().remove(kept, block);
+            scan.skip_to(position.as_deref());
+            // Somebody has just changed a leaf; or a range goes on in a leaf where the block ends.
+            if reads_all {
+                self.cache().remove(kept, block);
+            }
             return Ok(false);
         };
         // Leaves without rows at the end of the block are part of it.
@@ -468,10 +484,7 @@ impl Batches {
                 return Ok(self.gathered.next_completed_batch());
             }
             self.source.shared.check_killed()?;
-            let more = match self.kept.clone() {
-                Some(kept) => self.read_block(&kept),
-                None => self.read_rows(),
-            };
+            let more = if self.keeps { self.read_block() } else { self.read_rows() };
             self.ended = !more?;
         }
         Ok(Some(RecordBatch::new_empty(self.source.schema.clone())))

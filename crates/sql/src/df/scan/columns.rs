@@ -75,17 +75,19 @@ impl ColumnCache {
         }
     }
 
-    /// The blocks of a table in its present definition; `None` if nothing is kept.
-    pub(super) fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
-        if self.limit == 0 || table.is_partitioned() {
-            return None;
-        }
+    /// False if nothing is ever kept.
+    pub(super) fn keeps_any(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// The blocks of a table in its present definition. A partition is a table: blocks are of the leaves of one tree.
+    pub(super) fn table(&self, table: &Arc<Table>) -> Arc<TableColumns> {
         let mut tables = self.tables.lock();
         if !tables.contains_key(&(Arc::as_ptr(table) as usize)) {
             tables.retain(|_, table| table.is_alive() || self.forget_all(table));
         }
         let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default(), regret: Mutex::default() }));
-        Some(known.clone())
+        known.clone()
     }
 
     /// True if so many values may be kept together.
@@ -255,6 +257,8 @@ impl TableColumns {
 pub(super) struct Block {
     pub run: LeafRun,
     pub rows: usize,
+    /// The keys of the first row and the last.
+    ends: [Vec<u8>; 2],
     /// By the column's position in the table.
     columns: Vec<(usize, Packed)>,
     bytes: usize,
@@ -264,16 +268,25 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// `columns` are all of the block's rows.
-    pub fn new(run: LeafRun, rows: usize, columns: Vec<(usize, Packed)>) -> Block {
-        let bytes = size_of::<Block>() + run.len() * 32 + columns.iter().map(|(_, c)| c.bytes()).sum::<usize>();
-        Block { run, rows, columns, bytes, used: AtomicBool::new(false), gone: AtomicBool::new(false) }
+    /// `columns` are all of the block's rows, `ends` the keys of the first and the last.
+    pub fn new(run: LeafRun, rows: usize, ends: [Vec<u8>; 2], columns: Vec<(usize, Packed)>) -> Block {
+        let bytes = size_of::<Block>() + run.len() * 32 + ends.iter().map(Vec::len).sum::<usize>() + columns.iter().map(|(_, c)| c.bytes()).sum::<usize>();
+        Block { run, rows, ends, columns, bytes, used: AtomicBool::new(false), gone: AtomicBool::new(false) }
     }
 
     /// A block of the same rows with these columns too; the other one must be of the same leaves.
-    pub fn with(&self, run: LeafRun, mut more: Vec<(usize, Packed)>) -> Block {
+    pub fn with(&self, mut run: LeafRun, mut more: Vec<(usize, Packed)>) -> Block {
         more.extend(self.columns.iter().cloned());
-        Block::new(run, self.rows, more)
+        // A scan of a range may have begun, and may end, between the rows and the ends of the leaves.
+        run.low.clone_from(&self.run.low);
+        run.high.clone_from(&self.run.high);
+        Block::new(run, self.rows, self.ends.clone(), more)
+    }
+
+    /// True if all its rows are at `lower` or above it, and below `upper`; `None` is above every key.
+    pub fn is_within(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        let [first, last] = &self.ends;
+        lower <= first.as_slice() && upper.is_none_or(|upper| last.as_slice() < upper)
     }
 
     /// All of these columns are kept.

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::span::Span;
-use super::{Access, BaseTable, Piece, Source};
+use super::{Access, BaseTable, Piece, PieceKeys, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::{BuildKeys, JoinKeys};
 
@@ -147,7 +147,7 @@ impl Lookup {
         if cost > scan.cost + found.min(scan.rows) * SCANNED_ROW {
             return None;
         }
-        let pieces = ranges.iter().cloned().map(Piece::Range).collect();
+        let pieces = ranges.iter().map(|range| Piece { table: source.table.clone(), keys: PieceKeys::Range(range.clone()) }).collect();
         Some(Found { cost, access: Access { index: self.index, ranges, rows: Some(found as u64), scattered: true }, pieces })
     }
 }

@@ -89,7 +89,7 @@ impl Demand {
         not_null.arg().downcast_ref::<Column>().map(|column| Demand::NotNull(column.index()))
     }
 
-    /// The column itself is compared.
+    /// The column's own number is compared.
     pub fn bound(&self) -> Option<(Operator, i128)> {
         match self {
             Demand::Compared(Number { times: 1, .. }, op, constant) => Some((*op, *constant)),

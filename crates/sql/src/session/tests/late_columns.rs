@@ -238,3 +238,164 @@ async fn long_rows_do_not_wait() {
         check_sql(&mut c, "long rows", sql).await;
     }
 }
+
+/// A column of each type that has spans, and some that have none but NULLs; `v` is computed.
+async fn filled_with_types(server: &Server) -> Client {
+    let mut c = filled(server).await;
+    c.ok("SET sql_mode = ''").await;
+    c.ok("CREATE TABLE y (id INT PRIMARY KEY, yr YEAR, t TIME(2), e ENUM('low', 'middle', 'high'), b BIT(10), st SET('a', 'b', 'c'), zd DATE NOT NULL, big BIGINT, wide DECIMAL(38, 0), f DOUBLE, tiny TINYINT UNSIGNED, v INT AS (id DIV 100) VIRTUAL)").await;
+    let columns = "id, 1990 + id DIV 1000, SEC_TO_TIME(id - 20000), 1 + id DIV 15000, id DIV 50, 1 << (id DIV 15000), IF(id < 9000, '0000-00-00', '2000-01-01' + INTERVAL id DIV 50 DAY), (id - 20000) * 461168601842738, id * 2500000000000000000000000000000000, IF(id < 20000, NULL, id / 3), IF(id % 7 = 0, NULL, id DIV 200)";
+    c.ok(&format!("INSERT INTO y (id, yr, t, e, b, st, zd, big, wide, f, tiny) SELECT {columns} FROM z")).await;
+    c
+}
+
+const ALL_TYPES: &str = "SELECT COUNT(id), MAX(yr), MAX(t), COUNT(e), MAX(b + 0), COUNT(st), MAX(zd), MAX(big), MAX(wide), MAX(f), MAX(tiny), MAX(v) FROM y";
+
+/// What is asked of them: constants of other signs and scales, and NULLs.
+const OF_TYPES: &[&str] = &[
+    "yr = 1995",
+    "yr < 1991",
+    "yr IN (2001, 1989)",
+    "NOT yr > 2000",
+    "yr > -1",
+    "yr <=> NULL",
+    "t < '-01:00:00'",
+    "t = TIME '00:00:10'",
+    "t BETWEEN TIME '-00:00:05.5' AND TIME '00:00:05'",
+    "t > TIME '23:00:00'",
+    "e = 'high'",
+    "e = 2",
+    "e IN ('low', 'nothing')",
+    "e > 'low'",
+    "NOT e",
+    "b = 3",
+    "b > b'1011110000'",
+    "b < 0",
+    "b >= -1",
+    "b <> -1",
+    "b IN (-3, 799, 1024)",
+    "st = 'c'",
+    "st = 4",
+    "FIND_IN_SET('b', st) > 0",
+    "zd = '0000-00-00'",
+    "zd < '2000-06-01'",
+    "zd = '2000-12-31'",
+    "zd = '2000-12-31 00:00:01'",
+    "zd <= '2000-12-31 23:59:59'",
+    "zd > '2000-12-31 00:00:00' AND zd < '2001-01-01 00:00:00'",
+    "zd >= DATE '2001-01-01' AND zd < TIMESTAMP '2001-01-02 00:00:00.5'",
+    "zd NOT BETWEEN '2000-01-01' AND '2001-06-01 12:00:00'",
+    "big < -9223372036854000000",
+    "big = 9223372036854775808",
+    "big > 9223372036854775807",
+    "big >= -9223372036854775809",
+    "NOT big <= 0",
+    "big > 0.5 AND big < 461168601842738.5",
+    "big BETWEEN NULL AND 5",
+    "NOT big BETWEEN 5 AND NULL",
+    "wide > 99000000000000000000000000000000000000",
+    "wide = 2500000000000000000000000000000000",
+    "wide < 0.5",
+    "wide < -1",
+    "wide IN (0, 5000000000000000000000000000000000)",
+    "f > 13000",
+    "f IS NULL AND id > 19990",
+    "f IS NOT NULL",
+    "tiny < 0",
+    "tiny > -5",
+    "tiny = 256 OR tiny = -1",
+    "tiny IN (-1, 300)",
+    "tiny <> 300",
+    "tiny = 1.5 OR tiny = 1.0",
+    "tiny IS NULL OR tiny > 150",
+    "tiny <=> NULL AND yr = 2020",
+    "NOT tiny <=> 5",
+    "NOT tiny > 500",
+    "(tiny > 500) IS NULL",
+    "(tiny > 500) IS NOT TRUE",
+    "tiny NOT IN (1, NULL)",
+    "tiny NOT IN (1, 300)",
+    "tiny IN (NULL, 300)",
+    "tiny = NULL",
+    "NULL OR tiny = 3",
+    "v = 5",
+    "v < 0",
+    "v BETWEEN 398 AND 500 AND tiny IS NULL",
+];
+
+const SELECTS_OF_TYPES: &[(&str, &str)] = &[
+    ("SELECT COUNT(*), SUM(id), MIN(t), MAX(wide), MIN(zd), MAX(v), COUNT(tiny), MAX(f) FROM y WHERE", ""),
+    ("SELECT id, yr, t, e, b + 0, st, zd, big, wide, f, tiny, v FROM y WHERE", "ORDER BY id LIMIT 30"),
+    ("SELECT DISTINCT yr, e, st FROM y WHERE", "ORDER BY yr, e, st"),
+    ("SELECT e, SUM(b + 0), MAX(v) FROM y WHERE", "GROUP BY e ORDER BY e"),
+];
+
+/// All types, whether blocks are kept or rows wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_on_all_types_leave_the_same_rows() {
+    for bytes in ["0", "100000000"] {
+        let server = Server::with(|settings| settings.set("highkey_column_cache_size", Some(bytes)).unwrap());
+        let mut c = filled_with_types(&server).await;
+        if bytes != "0" {
+            keep(&mut c, ALL_TYPES).await;
+        }
+        for (at, condition) in OF_TYPES.iter().enumerate() {
+            for shift in 0..2 {
+                let (select, end) = SELECTS_OF_TYPES[(at + shift * 2) % SELECTS_OF_TYPES.len()];
+                check_sql(&mut c, bytes, &format!("{select} {condition} {end}")).await;
+            }
+        }
+        // Answers that are known.
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        for (condition, rows) in [
+            ("b < 0", "0"),
+            ("b >= -1", "40000"),
+            ("NOT tiny > 500", "34285"),
+            ("tiny NOT IN (1, NULL)", "0"),
+            ("big > 9223372036854775807", "0"),
+            ("big >= -9223372036854775809", "40000"),
+            ("zd = '0000-00-00'", "9000"),
+            ("zd = '2000-12-31 00:00:01'", "0"),
+            ("zd = '2000-12-31'", "50"),
+            ("zd < '2000-12-31 00:00:01' AND zd >= '2000-12-31'", "50"),
+        ] {
+            assert_eq!(c.value(&format!("SELECT COUNT(*) FROM y WHERE {condition}")).await, rows, "{bytes}: {condition}");
+        }
+        // What is locked is read whole.
+        c.ok("SET highkey_executor = 'FAST'").await;
+        let rows = c.rows("SELECT id, v, zd FROM y WHERE tiny = 5 AND yr = 1991 ORDER BY id LIMIT 3 FOR UPDATE").await;
+        assert_eq!(rows, [["1000", "10", "0000-00-00"], ["1002", "10", "0000-00-00"], ["1003", "10", "0000-00-00"]]);
+    }
+}
+
+/// Partitions have spans of their own, and blocks that a range has whole are passed over too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocks_of_partitions_are_passed_over() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("ALTER TABLE z PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10000), PARTITION p1 VALUES LESS THAN (30000), PARTITION p2 VALUES LESS THAN MAXVALUE)").await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    // Each partition may have a last block that is too small.
+    loop {
+        let before = (usage(&mut c, "misses").await, usage(&mut c, "hits").await);
+        c.rows(ALL_COLUMNS).await;
+        if usage(&mut c, "misses").await - before.0 <= 3 && usage(&mut c, "hits").await - before.1 >= 3 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    for (condition, rows) in [("n > 0", "0"), ("g = 7", "1000"), ("k IS NULL", "20000"), ("id BETWEEN 0 AND 29999 AND g = 12", "1000")] {
+        let skips = usage(&mut c, "skips").await;
+        assert_eq!(c.value(&format!("SELECT COUNT(*) FROM z WHERE {condition}")).await, rows, "{condition}");
+        assert!(usage(&mut c, "skips").await > skips, "{condition}");
+    }
+    for shift in 0..SELECTS.len() {
+        check(&mut c, "partitions", shift).await;
+    }
+    c.ok("BEGIN").await;
+    c.ok("UPDATE z SET id = id + 40000, n = 7 WHERE id IN (15, 9999)").await;
+    c.ok("DELETE FROM z WHERE id BETWEEN 10000 AND 10010").await;
+    check(&mut c, "its own changes", 0).await;
+    c.ok("ROLLBACK").await;
+    check(&mut c, "no changes", 1).await;
+}

@@ -66,6 +66,11 @@ impl RowBatch {
         self.len() == 0
     }
 
+    /// Bytes of memory for rows, those that it has and those that it could take.
+    pub fn bytes(&self) -> usize {
+        self.leaf.bytes() + self.bytes.capacity()
+    }
+
     /// The layout of every row of the batch. Panics before the first `next_batch`.
     pub fn layout(&self) -> &Arc<RowLayout> {
         self.layout.as_ref().expect("a batch is read after a scan filled it")

@@ -167,6 +167,8 @@ impl Table {
         let layout = Arc::new(RowLayout::new(&types));
         let event_maps: Arc<[OnceLock<Arc<TableMap>>; 2]> = Arc::default();
         let usage = state.usage.of(&def);
+        // A partition's definition is replaced with its table's.
+        let current = Arc::new(AtomicBool::new(true));
         let part = |def: TableDef| {
             Arc::new(Table {
                 layout: layout.clone(),
@@ -178,7 +180,7 @@ impl Table {
                 engine: engine.clone(),
                 trees_epoch,
                 event_maps: event_maps.clone(),
-                current: Arc::new(AtomicBool::new(true)),
+                current: current.clone(),
                 links: None,
                 temporary: false,
                 parts: None,
@@ -200,7 +202,7 @@ impl Table {
             engine,
             trees_epoch,
             event_maps,
-            current: Arc::new(AtomicBool::new(true)),
+            current,
             links: None,
             temporary: false,
             parts,

@@ -32,7 +32,7 @@ use super::deal::DealProbes;
 use super::give_way::GiveWay;
 use super::helpers::count_helpers;
 use super::parallel::Workers;
-use super::scan::ColumnCache;
+use super::scan::{CacheUsage, ColumnCache};
 use super::ties::BreakTies;
 
 /// Rows per batch.
@@ -284,8 +284,8 @@ impl QueryEngine {
         &self.columns
     }
 
-    /// Bytes of kept columns, blocks taken from them, blocks read from rows.
-    pub(crate) fn column_cache_usage(&self) -> (u64, u64, u64) {
+    /// What is kept of columns, and how often it was of use.
+    pub(crate) fn column_cache_usage(&self) -> CacheUsage {
         self.columns.usage()
     }
 

@@ -188,6 +188,15 @@ impl KernelFunction {
         self.kernel.may_decline()
     }
 
+    /// By what the number of its argument is multiplied, if that is all that it does: as the numbers ascend, so do those that it makes of them.
+    pub fn times(&self) -> Option<i128> {
+        match self.kernel {
+            Kernel::DateToDateTime => Some(1 << 37),
+            Kernel::ToDecimal(from, to @ Repr::Decimal(_)) => number::decimal_times(from, to),
+            _ => None,
+        }
+    }
+
     /// In MySQL's words, of arguments in words. What only changes the form of a value has none.
     pub fn worded(&self, args: &[String]) -> String {
         let first = args.first().map_or("", String::as_str);

@@ -87,6 +87,9 @@ fn is_near(range: u64, keys: usize) -> bool {
 pub(super) struct KeySet {
     bits: Vec<u64>,
     place: Place,
+    /// None is less than this one, or more than so many above it.
+    least: i64,
+    range: u64,
     /// Ascending (unsigned ones by their bits), unless there are too many.
     list: Option<Vec<i64>>,
     unsigned: bool,
@@ -119,7 +122,7 @@ impl KeySet {
             (Place::Hash(64 - bits.trailing_zeros()), bits / 64)
         };
         memory.try_resize(words * 8 + keys.min(MOST_LISTED) * 8).ok()?;
-        let mut set = KeySet { bits: vec![0; words], place, list: None, unsigned, _memory: memory };
+        let mut set = KeySet { bits: vec![0; words], place, least, range, list: None, unsigned, _memory: memory };
         for part in &parts {
             match place {
                 Place::Distance(least) => set.put(&part.keys, |key| key.wrapping_sub(least) as u64),
@@ -150,6 +153,37 @@ impl KeySet {
 
     pub fn list_len(&self) -> Option<usize> {
         self.list.as_ref().map(Vec::len)
+    }
+
+    /// False if no key is `least` or up to `range` more. Both are of the keys' bits, and come round from the greatest to the least: where signed numbers
+    /// end is the middle of the unsigned ones.
+    pub fn may_have(&self, least: i64, range: u64) -> bool {
+        let greatest = least.wrapping_add(range as i64);
+        if let Some(list) = &self.list {
+            let above = list.get(list.partition_point(|key| *key < least));
+            return if least <= greatest { above.is_some_and(|key| *key <= greatest) } else { above.is_some() || list.first().is_some_and(|key| *key <= greatest) };
+        }
+        match self.place {
+            Place::Distance(base) => {
+                let (from, to) = (least.wrapping_sub(base) as u64, greatest.wrapping_sub(base) as u64);
+                if from <= to { self.has_bit(from, to) } else { self.has_bit(from, u64::MAX) || self.has_bit(0, to) }
+            }
+            Place::Hash(_) => self.least.wrapping_sub(least) as u64 <= range || least.wrapping_sub(self.least) as u64 <= self.range,
+        }
+    }
+
+    /// Whether there is a key at some place from one to another.
+    fn has_bit(&self, from: u64, to: u64) -> bool {
+        let to = to.min((self.bits.len() as u64 * 64).wrapping_sub(1));
+        if self.bits.is_empty() || from > to {
+            return false;
+        }
+        let (first, last) = ((from / 64) as usize, (to / 64) as usize);
+        let (of_first, of_last) = (u64::MAX << (from % 64), u64::MAX >> (63 - to % 64));
+        if first == last {
+            return self.bits[first] & of_first & of_last != 0;
+        }
+        self.bits[first] & of_first != 0 || self.bits[last] & of_last != 0 || self.bits[first + 1..last].iter().any(|word| *word != 0)
     }
 
     fn put(&mut self, keys: &[i64], at: impl Fn(i64) -> u64) {
@@ -258,6 +292,34 @@ mod tests {
         list.sort_unstable();
         assert_eq!(list, [3, 1 << 63, i128::from(u64::MAX)]);
         assert_eq!(unsigned.pick_of(&keys, None).unwrap(), [0, 1, 2]);
+    }
+
+    /// Of keys near each other, of a list of some far apart and of many: what is said of a stretch is so, and of the first two exactly.
+    #[test]
+    fn a_set_knows_which_stretches_have_none_of_its_keys() {
+        let near = [-3, 7, 64, 200];
+        let far = [i64::MIN, -5, 1 << 40, i64::MAX];
+        let many: Vec<i64> = (0..100_000).map(|i: i64| (1 << 50) + (i << 30)).collect();
+        let spread: Vec<i64> = (0..70_000).map(|i: i64| 1000 + i * 3).collect();
+        for (keys, exact) in [(&near[..], true), (&far[..], true), (&many[..], false), (&spread[..], true), (&[][..], true)] {
+            let set = set(vec![ints(keys)]);
+            let mut ends: Vec<i64> = keys.iter().step_by(keys.len() / 3 + 1).flat_map(|key| (-2..=2).map(move |near| key.wrapping_add(near))).collect();
+            ends.extend([i64::MIN, -1, 0, i64::MAX]);
+            for &least in &ends {
+                for &greatest in &ends {
+                    let range = greatest.wrapping_sub(least) as u64;
+                    let has = keys.iter().any(|key| key.wrapping_sub(least) as u64 <= range);
+                    let may_have = set.may_have(least, range);
+                    assert!(may_have || !has, "{} keys, {least} to {greatest}", keys.len());
+                    assert!(has || !may_have || !exact, "{} keys, {least} to {greatest}", keys.len());
+                }
+            }
+        }
+        let many = set(vec![ints(&many)]);
+        assert!(many.list_len().is_none() && !many.may_have(0, (1 << 50) - 1) && !many.may_have(1 << 60, 1 << 60));
+        let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, 1 << 63]));
+        let unsigned = set(vec![unsigned]);
+        assert!(unsigned.may_have((u64::MAX - 9) as i64, 9) && !unsigned.may_have((u64::MAX - 9) as i64, 8) && !unsigned.may_have(0, i64::MAX as u64));
     }
 
     #[test]

@@ -220,10 +220,17 @@ impl FastQuery {
         Some(small)
     }
 
-    /// Leaves the rows alone where the entries of an index have all that is asked of them. What is locked is a row.
+    /// What is read of the rows; they are left alone where the entries of an index have all of that. What is locked is a row.
     fn cover(&mut self) {
         match &mut self.source {
-            Source::Table(source) if source.lock.is_none() => source.covered = covered(source, source.index, source.residual.as_ref(), &self.stages),
+            Source::Table(source) if source.lock.is_none() => {
+                source.covered = covered(source, source.index, source.residual.as_ref(), &self.stages);
+                source.asked = source.residual.as_ref().map_or_else(Vec::new, Expr::columns);
+                source.later = fields_read(source.columns.len(), None, &self.stages);
+                source.later.sort_unstable();
+                source.later.dedup();
+                source.later.retain(|field| !source.asked.contains(field));
+            }
             Source::Join(join) => join.cover(),
             _ => {}
         }
@@ -461,6 +468,8 @@ fn table_source(rel: &Rel, hint: &PqHint) -> TableSource {
         ordered: false,
         residual: None,
         lock: *lock,
+        asked: Vec::new(),
+        later: Vec::new(),
         shared: hint.shares(alias),
         covered: None,
     }

@@ -64,6 +64,9 @@ struct TableSource {
     /// What the index leaves to be checked.
     residual: Option<Expr>,
     lock: Option<LockSpec>,
+    /// Outputs that `residual` reads, and others that stages read of the rows that satisfy it. Of a scan that locks nothing the rest is NULL.
+    asked: Vec<usize>,
+    later: Vec<usize>,
     /// The entries of the index have all that is asked of the rows: these columns of the table.
     covered: Option<Vec<usize>>,
     /// A hint asks for workers.

@@ -1,7 +1,7 @@
 //! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
 
 use highkey_table::{Direction, KeyRange, Row, RowBatch, RowUse};
-use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
+use highkey_types::{KeyPart, MySqlError, TimeZone, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
 use super::compile::BUDGET;
@@ -514,10 +514,8 @@ impl Session {
                 for i in 0..batch.len() {
                     self.txn().breathe(1).await?;
                     run.scanned += 1;
-                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_KEY { Value::Bytes(batch.key(i).to_vec()) } else { batch.value(i, c) }).collect();
-                    for &t in &source.timestamps {
-                        to_session(&mut row[t], &zone);
-                    }
+                    let mut row = vec![Value::Null; source.columns.len()];
+                    source.decode(&source.asked, &batch, i, &zone, &mut row);
                     run.lap_row(SCAN);
                     if let Some(residual) = &source.residual {
                         let wanted = expr::eval_condition(residual, &row, &mut self.state)?;
@@ -528,6 +526,8 @@ impl Session {
                         }
                         run.lap_row(FILTER);
                     }
+                    source.decode(&source.later, &batch, i, &zone, &mut row);
+                    run.lap(SCAN);
                     self.push(run, row, destination)?;
                     if run.stopped {
                         break;
@@ -681,6 +681,19 @@ impl Session {
             self.note_sorted(&query.stages[at..], rows.len(), false)?;
         }
         Ok(rows)
+    }
+}
+
+impl TableSource {
+    /// Fills some fields of a row from the one of a batch.
+    fn decode(&self, fields: &[usize], batch: &RowBatch, at: usize, zone: &TimeZone, row: &mut [Value]) {
+        for &field in fields {
+            let column = self.columns[field];
+            row[field] = if column == ROW_KEY { Value::Bytes(batch.key(at).to_vec()) } else { batch.value(at, column) };
+            if self.timestamps.contains(&field) {
+                to_session(&mut row[field], zone);
+            }
+        }
     }
 }
 

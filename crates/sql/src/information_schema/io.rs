@@ -172,7 +172,7 @@ pub(super) fn memory(state: &SessionState) -> Vec<Vec<Value>> {
     let stats = state.instance.database().engine().stats();
     let queries = state.instance.queries();
     let sizes = [
-        ("memory/highkey/column_cache", queries.column_cache_usage().0),
+        ("memory/highkey/column_cache", queries.column_cache_usage().bytes),
         ("memory/highkey/parallel_queries", queries.memory().bytes as u64),
         ("memory/highkey/row_versions", stats.version_bytes),
         ("memory/innodb/buf_buf_pool", stats.frames * PAGE_BYTES),

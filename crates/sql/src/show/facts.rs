@@ -273,11 +273,12 @@ fn parallel_counters(state: &SessionState) -> Vec<(String, u64)> {
     let queries = state.instance.queries();
     let (workers, memory) = (queries.workers(), queries.memory());
     let mut counters: Vec<(String, u64)> = SerialReason::ALL.iter().map(|&reason| (format!("PQ_serial_{}", reason.name()), workers.serial(reason))).collect();
-    let (bytes, hits, misses) = queries.column_cache_usage();
+    let columns = queries.column_cache_usage();
     counters.extend([
-        ("Highkey_column_cache_bytes".into(), bytes),
-        ("Highkey_column_cache_hits".into(), hits),
-        ("Highkey_column_cache_misses".into(), misses),
+        ("Highkey_column_cache_bytes".into(), columns.bytes),
+        ("Highkey_column_cache_hits".into(), columns.hits),
+        ("Highkey_column_cache_misses".into(), columns.misses),
+        ("Highkey_column_cache_skips".into(), columns.skips),
         ("Highkey_report_gave_way".into(), queries.give_way().times()),
         ("Highkey_report_rest_us".into(), queries.give_way().rested_us()),
         ("Highkey_session_delay_us".into(), queries.give_way().delay_us()),

@@ -199,6 +199,11 @@ impl LeafRows {
         self.rows.is_empty()
     }
 
+    /// Bytes of memory for the values and keys of rows, those that it has and those that it could take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The key of a row, by its place.
     pub fn key(&self, row: usize) -> &[u8] {
         let (start, middle, _) = self.rows[row];

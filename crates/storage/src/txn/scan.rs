@@ -68,9 +68,9 @@ impl LeafRun {
         self.leaves.len()
     }
 
-    /// True if both are the same keys of the same leaves in the same state.
-    pub fn is_same(&self, other: &LeafRun) -> bool {
-        self.low == other.low && self.high == other.high && self.leaves.len() == other.leaves.len() && self.leaves.iter().zip(&other.leaves).all(|(a, b)| a.is_same(b))
+    /// True if both are of the same leaves in the same state.
+    pub fn has_same_leaves(&self, other: &LeafRun) -> bool {
+        self.leaves.len() == other.leaves.len() && self.leaves.iter().zip(&other.leaves).all(|(a, b)| a.is_same(b))
     }
 }
 

@@ -76,6 +76,15 @@ impl Table {
         }
     }
 
+    /// The partitions in which rows of a range of an index can be, as tables of their own: in order, of those that a statement names or may need. Empty for
+    /// a table without.
+    pub fn partitions_with(&self, index: usize, range: &KeyRange) -> Vec<Arc<Table>> {
+        match &self.parts {
+            Some(parts) => parts.with_range(self, index, range),
+            None => Vec::new(),
+        }
+    }
+
     /// The tables that have trees: this one, or each of its partitions.
     pub(crate) fn own_trees(self: &Arc<Self>) -> &[Arc<Table>] {
         if self.parts.is_some() { self.partition_tables() } else { std::slice::from_ref(self) }

@@ -97,6 +97,14 @@ pub(super) fn to_decimals(array: &ArrayRef, from: Repr, to: Repr) -> Option<Arra
     }
 }
 
+/// By what `to_decimals` multiplies the numbers of 128 bits at most, if it does not round them.
+pub(super) fn decimal_times(from: Repr, to: Repr) -> Option<i128> {
+    match from {
+        Repr::Int | Repr::UInt | Repr::Decimal(_) => power(scale_of(to).checked_sub(scale_of(from))?),
+        _ => None,
+    }
+}
+
 fn round_divide(value: i128, divisor: i128) -> i128 {
     let (quotient, rest) = (value / divisor, value % divisor);
     if rest.abs() >= divisor - rest.abs() { quotient + value.signum() } else { quotient }

@@ -12,9 +12,11 @@ use highkey_types::TypeKind;
 
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
+use super::encoded::{Encoded, Waiting};
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
-use super::{Piece, Source};
+use super::span::Span;
+use super::{Piece, PieceKeys, Source};
 use crate::bind::ROW_KEY;
 use crate::df::activity::ScanActivity;
 use crate::df::aside;
@@ -49,13 +51,18 @@ pub(super) struct Watch {
 pub(super) struct Batches {
     source: Source,
     pieces: Pieces,
-    /// Where columns are kept; `None` if the scan cannot use them.
+    /// The scan uses columns that are kept, and keeps some.
+    keeps: bool,
+    /// Where those of the present piece are kept.
     kept: Option<Arc<TableColumns>>,
     scan: Option<TableScan>,
     leaf: RowBatch,
     /// How many of the leaf's rows have been decoded.
     position: usize,
     decoder: Decoder,
+    /// Rows may wait, encoded, for the filter: it asks for some of their columns only.
+    may_wait: bool,
+    waiting: Waiting,
     batch_rows: usize,
     /// Rows still wanted.
     wanted: usize,
@@ -74,6 +81,7 @@ pub(super) struct Batches {
 /// Rows of the table in columns.
 enum Rows<'a> {
     Decoded(Vec<ArrayRef>, usize),
+    Encoded(Encoded<'a>),
     Kept(&'a Block),
 }
 
@@ -87,6 +95,7 @@ impl Unfiltered for SeenRows<'_> {
     fn rows(&self) -> usize {
         match &self.from {
             Rows::Decoded(_, rows) => *rows,
+            Rows::Encoded(rows) => rows.rows(),
             Rows::Kept(block) => block.rows,
         }
     }
@@ -94,6 +103,7 @@ impl Unfiltered for SeenRows<'_> {
     fn whole(&self, column: usize) -> Result<ArrayRef> {
         Ok(self.seen(column, match &self.from {
             Rows::Decoded(arrays, _) => arrays[column].clone(),
+            Rows::Encoded(encoded) => encoded.whole(column)?,
             Rows::Kept(block) => self.of_block(block, column).array()?,
         }))
     }
@@ -101,6 +111,7 @@ impl Unfiltered for SeenRows<'_> {
     fn some(&self, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
         Ok(self.seen(column, match &self.from {
             Rows::Decoded(arrays, _) => take(&arrays[column], rows, None)?,
+            Rows::Encoded(encoded) => encoded.some(column, rows.values())?,
             Rows::Kept(block) => self.of_block(block, column).rows(rows)?,
         }))
     }
@@ -110,6 +121,17 @@ impl Unfiltered for SeenRows<'_> {
             Rows::Kept(block) if !self.is_in_zone(column) => Some(self.of_block(block, column)),
             _ => None,
         }
+    }
+
+    fn span(&self, column: usize) -> Option<Span> {
+        let Rows::Kept(block) = self.from else { return None };
+        let span = block.column(self.source.columns[column])?.span();
+        // In a time zone moments may come in another order.
+        Some(if self.is_in_zone(column) { Span { range: None, ..span } } else { span })
+    }
+
+    fn is_encoded(&self) -> bool {
+        matches!(self.from, Rows::Encoded(_))
     }
 }
 
@@ -132,6 +154,7 @@ impl SeenRows<'_> {
     fn with_key(&self, column: usize, keys: &KeySet, among: Option<&[u32]>) -> Option<Vec<u32>> {
         match &self.from {
             Rows::Decoded(arrays, _) => keys.pick_of(&arrays[column], among),
+            Rows::Encoded(encoded) => encoded.pick(column, keys, among),
             Rows::Kept(block) => self.of_block(block, column).pick(keys, among),
         }
     }
@@ -149,12 +172,16 @@ impl Batches {
     ) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
-        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY);
-        let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
+        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY) && source.can_keep();
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
         let (leaf, position) = (RowBatch::new(), 0);
-        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
+        // Where batches are of few rows, conditions are asked about no more of them at once.
+        let is_asked = |column: usize| filter.iter().flat_map(|filter| filter.columns()).chain(key_filters.iter().map(|keys| keys.column)).any(|asked| asked == column);
+        let asks = filter.is_some() || !key_filters.is_empty();
+        let may_wait = asks && limit.is_none() && batch_rows >= BATCH_ROWS && !(0..source.columns.len()).all(is_asked);
+        let waiting = Waiting::default();
+        Batches { source, pieces, keeps, kept: None, scan: None, leaf, position, decoder, may_wait, waiting, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
     }
 
     /// The same, told as a worker's.
@@ -170,11 +197,12 @@ impl Batches {
         self.in_piece = false;
         let Some(piece) = self.pieces.take() else { return Ok(false) };
         self.in_piece = true;
-        let (table, snapshot, index) = (&self.source.table, &self.source.shared.snapshot, self.source.access.index);
-        let scan = match piece {
-            Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
-            Piece::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
+        let (table, snapshot, index) = (&piece.table, &self.source.shared.snapshot, self.source.access.index);
+        let scan = match &piece.keys {
+            PieceKeys::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
+            PieceKeys::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
         };
+        self.kept = self.keeps.then(|| self.cache().table(table));
         self.scan = Some(scan.map_err(user)?.of_columns(&self.source.columns));
         Ok(true)
     }
@@ -194,8 +222,14 @@ impl Batches {
         }
     }
 
-    /// The next rows, exactly `batch_rows` but for the last. As the other steps: false at the end.
+    /// The next rows, exactly `batch_rows` but for the last, or of whole leaves if they may wait. As the other steps: false at the end.
     fn read_rows(&mut self) -> Result<bool> {
+        if self.may_wait {
+            while self.rows_taken() < self.batch_rows && self.next_leaf()? {
+                self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
+            }
+            return self.give_taken();
+        }
         let enough = self.batch_rows.min(self.wanted);
         while self.decoder.rows() < enough {
             if self.position == self.leaf.len() {
@@ -217,8 +251,29 @@ impl Batches {
         Ok(rows > 0)
     }
 
+    /// Rows that were read and not yet given.
+    fn rows_taken(&self) -> usize {
+        self.decoder.rows() + self.waiting.rows()
+    }
+
+    /// Gives the rows that were read. False if there are none.
+    fn give_taken(&mut self) -> Result<bool> {
+        let rows = self.rows_taken();
+        if self.waiting.rows() > 0 {
+            let waiting = std::mem::take(&mut self.waiting);
+            let encoded = waiting.encoded(&self.source.table, &self.source.columns);
+            self.give(Rows::Encoded(encoded))?;
+            self.waiting = waiting;
+            self.waiting.clear();
+        } else {
+            let arrays = self.decoder.finish();
+            self.give(Rows::Decoded(arrays, rows))?;
+        }
+        Ok(rows > 0)
+    }
+
     /// The next rows, of whole leaves, where columns are kept or may be.
-    fn read_block(&mut self, kept: &Arc<TableColumns>) -> Result<bool> {
+    fn read_block(&mut self) -> Result<bool> {
         loop {
             let Some(position) = self.scan.as_ref().and_then(|scan| scan.position()) else {
                 if !self.next_piece()? {
@@ -226,9 +281,10 @@ impl Batches {
                 }
                 continue;
             };
+            let kept = self.kept.clone().expect("a piece was begun");
             let stop = match kept.at(position) {
                 Kept::Block(block) => {
-                    if self.kept_block(kept, &block)? {
+                    if self.kept_block(&kept, &block)? {
                         return Ok(true);
                     }
                     block.run.high.clone()
@@ -237,18 +293,29 @@ impl Batches {
                 Kept::Inside(block) => {
                     if self.reads_all() {
                         // The table has grown and is cut elsewhere now.
-                        self.cache().remove(kept, &block);
+                        self.cache().remove(&kept, &block);
+                    } else if self.kept_block(&kept, &block)? {
+                        return Ok(true);
                     }
                     block.run.high.clone()
                 }
             };
             self.cache().count(false);
-            self.read_up_to(stop.as_deref())?;
+            let ends = self.read_up_to(stop.as_deref())?;
+            let run = self.scan.as_mut().and_then(TableScan::take_run);
+            let mut let_in = false;
+            if self.waiting.rows() > 0 {
+                let has_room = self.cache().has_room_left_for(self.waiting.rows() * self.source.columns.len());
+                let_in = run.is_some() && !has_room && self.cache().lets_in();
+                if run.is_none() || !has_room && !let_in {
+                    return self.give_taken();
+                }
+                self.waiting.decode(&mut self.decoder)?;
+            }
             let rows = self.decoder.rows();
             let arrays = self.decoder.finish();
-            let run = self.scan.as_mut().and_then(TableScan::take_run);
             if let Some(run) = run.filter(|_| rows > 0) {
-                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
+                self.cache().keep(&kept, Block::new(run, rows, ends, pack(&self.source.columns, &arrays)), let_in);
             }
             if rows > 0 {
                 self.give(Rows::Decoded(arrays, rows))?;
@@ -257,18 +324,28 @@ impl Batches {
         }
     }
 
-    /// Decodes leaves until there is a batch of rows, or up to a key.
-    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+    /// Decodes leaves, or lets their rows wait, until there is a batch of rows, or up to a key. The keys of the first row and the last.
+    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<[Vec<u8>; 2]> {
         let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let mut ends = [Vec::new(), Vec::new()];
         scan.start_run(parts);
-        while self.decoder.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
-            self.decoder.append(&self.leaf, 0..self.leaf.len())?;
+        while self.decoder.rows() + self.waiting.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            // A batch has a row.
+            if self.decoder.rows() + self.waiting.rows() == 0 {
+                ends[0] = self.leaf.key(0).to_vec();
+            }
+            ends[1] = self.leaf.key(self.leaf.len() - 1).to_vec();
+            if self.may_wait {
+                self.waiting.take_in(&mut self.leaf, &mut self.decoder)?;
+            } else {
+                self.decoder.append(&self.leaf, 0..self.leaf.len())?;
+            }
             if stop.is_some_and(|stop| scan.position().is_none_or(|position| position >= stop)) {
                 break;
             }
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// The rows of a kept block, if it is part of the piece and its leaves are as they were. Otherwise false: the scan is where it was and
@@ -277,6 +354,8 @@ impl Batches {
         let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         let inside = match (scan.upper(), block.run.high.as_deref()) {
+            // Of a range it has all rows, or none: where the leaves have no rows between the block's and the ends of the range, a new one would be a change.
+            (upper, _) if !reads_all => scan.position().is_some_and(|position| block.is_within(position, upper)),
             (None, _) => true,
             (Some(_), None) => false,
             (Some(upper), Some(high)) => high <= upper,
@@ -292,29 +371,41 @@ impl Batches {
             return Ok(false);
         }
         let missing: Vec<usize> = self.source.columns.iter().copied().filter(|&c| block.column(c).is_none()).collect();
-        if !missing.is_empty() {
+        if !missing.is_empty() && !self.leaves_none(block)? {
             return self.add_columns(kept, block, &missing);
         }
-        scan.skip_to(block.run.high.as_deref());
+        self.scan.as_mut().expect("a piece was begun").skip_to(block.run.high.as_deref());
         self.cache().count(true);
         self.give(Rows::Kept(block))?;
         Ok(true)
     }
 
+    /// True if the filter leaves no row of a block that lacks columns, as far as it can be asked without them, and without raising anything: it will be
+    /// asked again.
+    fn leaves_none(&self, block: &Block) -> Result<bool> {
+        let Some(filter) = &self.filter else { return Ok(false) };
+        let from = SeenRows { source: &self.source, from: Rows::Kept(block) };
+        let can_ask = !filter.raises() && block.has(filter.columns().map(|column| self.source.columns[column]));
+        Ok(filter.leaves_none(&from) || can_ask && matches!(filter.select(&from)?, Selected::None))
+    }
+
     /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
     fn add_columns(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>, missing: &[usize]) -> Result<bool> {
-        let parts = self.reads_all();
+        let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
+        let position = scan.position().map(<[u8]>::to_vec);
         let mut decoder = Decoder::new(&self.source.table, missing, block.rows);
-        scan.start_run(parts);
+        scan.start_run(true);
         while decoder.rows() < block.rows && scan.next_batch(&mut self.leaf).map_err(user)? {
             decoder.append(&self.leaf, 0..self.leaf.len())?;
         }
-        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.is_same(&block.run));
+        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.has_same_leaves(&block.run));
         let Some(run) = run else {
-            // Somebody has just changed a leaf.
-            scan.skip_to(Some(&block.run.low));
-            self.cache().remove(kept, block);
+            scan.skip_to(position.as_deref());
+            // Somebody has just changed a leaf; or a range goes on in a leaf where the block ends.
+            if reads_all {
+                self.cache().remove(kept, block);
+            }
             return Ok(false);
         };
         // Leaves without rows at the end of the block are part of it.
@@ -322,7 +413,7 @@ impl Batches {
         self.cache().count(false);
         let more = block.with(run, pack(missing, &decoder.finish()));
         self.give(Rows::Kept(&more))?;
-        self.cache().keep(kept, more);
+        self.cache().keep(kept, more, false);
         Ok(true)
     }
 
@@ -353,9 +444,16 @@ impl Batches {
             watch.scan.add_rows(watch.worker.or_else(aside::worker).unwrap_or(0), rows);
         }
         let began = self.measure.as_ref().map(|_| Instant::now());
-        let selected = match &self.filter {
-            Some(filter) => filter.select(&from)?,
-            None => Selected::All,
+        let is_quiet = self.filter.as_ref().is_none_or(|filter| !filter.raises());
+        let lacks_keys = |keys: &KeyFilter| from.span(keys.column).is_some_and(|span| keys.leaves_none(&span));
+        let selected = if self.filter.as_ref().is_some_and(|filter| filter.leaves_none(&from)) || is_quiet && self.key_filters.iter().any(lacks_keys) {
+            self.cache().count_skip();
+            Selected::None
+        } else {
+            match &self.filter {
+                Some(filter) => filter.select(&from)?,
+                None => Selected::All,
+            }
         };
         if let (Some((measure, worker)), Some(began)) = (&self.measure, began) {
             measure.add_read(*worker, rows, began.elapsed());
@@ -386,10 +484,7 @@ impl Batches {
                 return Ok(self.gathered.next_completed_batch());
             }
             self.source.shared.check_killed()?;
-            let more = match self.kept.clone() {
-                Some(kept) => self.read_block(&kept),
-                None => self.read_rows(),
-            };
+            let more = if self.keeps { self.read_block() } else { self.read_rows() };
             self.ended = !more?;
         }
         Ok(Some(RecordBatch::new_empty(self.source.schema.clone())))

@@ -21,6 +21,7 @@ use datafusion::logical_expr::Operator;
 use highkey_table::{LeafRun, Table};
 use parking_lot::Mutex;
 
+use super::span::{Span, decided};
 use crate::df::compact::together;
 use crate::df::key_set::KeySet;
 
@@ -36,8 +37,18 @@ pub(crate) struct ColumnCache {
     clock: Mutex<VecDeque<(Arc<TableColumns>, Weak<Block>)>>,
     hits: AtomicU64,
     misses: AtomicU64,
+    skips: AtomicU64,
     /// Blocks offered while there was no room.
     offered: AtomicUsize,
+}
+
+/// Bytes kept; blocks taken from the cache, and of those the ones at whose rows nobody had to look; blocks read from rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheUsage {
+    pub bytes: u64,
+    pub hits: u64,
+    pub skips: u64,
+    pub misses: u64,
 }
 
 /// While there is no room, one block in so many is let in: a table larger than the cache then finds some of its blocks every time, instead
@@ -59,21 +70,24 @@ impl ColumnCache {
             clock: Mutex::default(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            skips: AtomicU64::new(0),
             offered: AtomicUsize::new(0),
         }
     }
 
-    /// The blocks of a table in its present definition; `None` if nothing is kept.
-    pub(super) fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
-        if self.limit == 0 || table.is_partitioned() {
-            return None;
-        }
+    /// False if nothing is ever kept.
+    pub(super) fn keeps_any(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// The blocks of a table in its present definition. A partition is a table: blocks are of the leaves of one tree.
+    pub(super) fn table(&self, table: &Arc<Table>) -> Arc<TableColumns> {
         let mut tables = self.tables.lock();
         if !tables.contains_key(&(Arc::as_ptr(table) as usize)) {
             tables.retain(|_, table| table.is_alive() || self.forget_all(table));
         }
         let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default(), regret: Mutex::default() }));
-        Some(known.clone())
+        known.clone()
     }
 
     /// True if so many values may be kept together.
@@ -81,8 +95,18 @@ impl ColumnCache {
         values * BYTES_FOR_VALUE <= self.limit as f64
     }
 
-    /// Keeps a block, if there is room or room can be made.
-    pub(super) fn keep(&self, table: &Arc<TableColumns>, block: Block) {
+    /// True if so many values more can be kept without others going.
+    pub(super) fn has_room_left_for(&self, values: usize) -> bool {
+        self.used.load(Ordering::Relaxed) as f64 + values as f64 * BYTES_FOR_VALUE <= self.limit as f64
+    }
+
+    /// Whether a block is let in though there is no room.
+    pub(super) fn lets_in(&self) -> bool {
+        self.offered.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADMIT_ONE_IN)
+    }
+
+    /// Keeps a block, if there is room, or room can be made and it is `let_in`.
+    pub(super) fn keep(&self, table: &Arc<TableColumns>, block: Block, let_in: bool) {
         let block = Arc::new(block);
         if block.bytes > self.limit / 8 || block.rows < LEAST_ROWS {
             return;
@@ -90,7 +114,7 @@ impl ColumnCache {
         // Counted before it can be found, and forgotten, by others.
         let counted = || self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(block.bytes).filter(|used| *used <= self.limit)).is_ok();
         if !counted() {
-            if !self.offered.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADMIT_ONE_IN) {
+            if !let_in && !self.lets_in() {
                 return;
             }
             self.make_room(block.bytes);
@@ -151,9 +175,14 @@ impl ColumnCache {
         if hit { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Bytes kept, blocks taken from the cache, blocks read from rows.
-    pub fn usage(&self) -> (u64, u64, u64) {
-        (self.used.load(Ordering::Relaxed) as u64, self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+    /// A block was passed over: what is known of its columns was enough.
+    pub(super) fn count_skip(&self) {
+        self.skips.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn usage(&self) -> CacheUsage {
+        let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CacheUsage { bytes: self.used.load(Ordering::Relaxed) as u64, hits: counter(&self.hits), misses: counter(&self.misses), skips: counter(&self.skips) }
     }
 }
 
@@ -228,6 +257,8 @@ impl TableColumns {
 pub(super) struct Block {
     pub run: LeafRun,
     pub rows: usize,
+    /// The keys of the first row and the last.
+    ends: [Vec<u8>; 2],
     /// By the column's position in the table.
     columns: Vec<(usize, Packed)>,
     bytes: usize,
@@ -237,16 +268,30 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// `columns` are all of the block's rows.
-    pub fn new(run: LeafRun, rows: usize, columns: Vec<(usize, Packed)>) -> Block {
-        let bytes = size_of::<Block>() + run.len() * 32 + columns.iter().map(|(_, c)| c.bytes()).sum::<usize>();
-        Block { run, rows, columns, bytes, used: AtomicBool::new(false), gone: AtomicBool::new(false) }
+    /// `columns` are all of the block's rows, `ends` the keys of the first and the last.
+    pub fn new(run: LeafRun, rows: usize, ends: [Vec<u8>; 2], columns: Vec<(usize, Packed)>) -> Block {
+        let bytes = size_of::<Block>() + run.len() * 32 + ends.iter().map(Vec::len).sum::<usize>() + columns.iter().map(|(_, c)| c.bytes()).sum::<usize>();
+        Block { run, rows, ends, columns, bytes, used: AtomicBool::new(false), gone: AtomicBool::new(false) }
     }
 
     /// A block of the same rows with these columns too; the other one must be of the same leaves.
-    pub fn with(&self, run: LeafRun, mut more: Vec<(usize, Packed)>) -> Block {
+    pub fn with(&self, mut run: LeafRun, mut more: Vec<(usize, Packed)>) -> Block {
         more.extend(self.columns.iter().cloned());
-        Block::new(run, self.rows, more)
+        // A scan of a range may have begun, and may end, between the rows and the ends of the leaves.
+        run.low.clone_from(&self.run.low);
+        run.high.clone_from(&self.run.high);
+        Block::new(run, self.rows, self.ends.clone(), more)
+    }
+
+    /// True if all its rows are at `lower` or above it, and below `upper`; `None` is above every key.
+    pub fn is_within(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        let [first, last] = &self.ends;
+        lower <= first.as_slice() && upper.is_none_or(|upper| last.as_slice() < upper)
+    }
+
+    /// All of these columns are kept.
+    pub fn has(&self, mut columns: impl Iterator<Item = usize>) -> bool {
+        columns.all(|column| self.columns.iter().any(|(c, _)| *c == column))
     }
 
     pub fn column(&self, column: usize) -> Option<&Packed> {
@@ -259,7 +304,7 @@ impl Block {
 #[derive(Clone, Debug)]
 pub(super) enum Packed {
     /// Integers (of the type) as their distance from the least of them.
-    Numbers { ty: DataType, least: i128, distances: Distances, nulls: Option<NullBuffer> },
+    Numbers { ty: DataType, least: i128, greatest: i128, distances: Distances, nulls: Option<NullBuffer> },
     /// Few different texts or byte strings: positions among them.
     Dictionary { codes: UInt8Array, values: ArrayRef },
     Plain(ArrayRef),
@@ -271,6 +316,17 @@ pub(super) enum Distances {
     U16(Arc<[u16]>),
     U32(Arc<[u32]>),
     U64(Arc<[u64]>),
+}
+
+impl Distances {
+    fn len(&self) -> usize {
+        match self {
+            Distances::U8(d) => d.len(),
+            Distances::U16(d) => d.len(),
+            Distances::U32(d) => d.len(),
+            Distances::U64(d) => d.len(),
+        }
+    }
 }
 
 impl Packed {
@@ -293,7 +349,7 @@ impl Packed {
         Ok(match self {
             Packed::Plain(array) => array.clone(),
             Packed::Dictionary { codes, values } => take(values.as_ref(), codes, None)?,
-            Packed::Numbers { ty, least, distances, nulls } => unpack(ty, *least, distances, nulls.clone(), None),
+            Packed::Numbers { ty, least, distances, nulls, .. } => unpack(ty, *least, distances, nulls.clone(), None),
         })
     }
 
@@ -302,7 +358,7 @@ impl Packed {
         Ok(match self {
             Packed::Plain(array) => take(array.as_ref(), rows, None)?,
             Packed::Dictionary { codes, values } => take(values.as_ref(), &take(codes, rows, None)?, None)?,
-            Packed::Numbers { ty, least, distances, nulls } => {
+            Packed::Numbers { ty, least, distances, nulls, .. } => {
                 let nulls = nulls.as_ref().map(|nulls| NullBuffer::from_iter(rows.values().iter().map(|&row| nulls.is_valid(row as usize))));
                 unpack(ty, *least, distances, nulls, Some(&rows.values()[..]))
             }
@@ -311,7 +367,7 @@ impl Packed {
 
     /// Which rows, of those in `among` or of all, may have a key of the set; None if these are no integers.
     pub fn pick(&self, set: &KeySet, among: Option<&[u32]>) -> Option<Vec<u32>> {
-        let Packed::Numbers { ty: DataType::Int64 | DataType::UInt64, least, distances, nulls } = self else {
+        let Packed::Numbers { ty: DataType::Int64 | DataType::UInt64, least, distances, nulls, .. } = self else {
             return set.pick_of(&self.array().ok()?, among);
         };
         let (least, nulls) = (*least as i64, nulls.as_ref());
@@ -323,15 +379,41 @@ impl Packed {
         })
     }
 
+    /// What its values are about.
+    pub fn span(&self) -> Span {
+        let (rows, nulls, range) = match self {
+            Packed::Numbers { least, greatest, distances, nulls, .. } => (distances.len(), nulls.as_ref().map_or(0, NullBuffer::null_count), Some((*least, *greatest))),
+            Packed::Dictionary { codes, .. } => (codes.len(), codes.null_count(), None),
+            Packed::Plain(array) => (array.len(), array.null_count(), None),
+        };
+        let values = nulls < rows;
+        Span { range: range.filter(|_| values), values, nulls: nulls > 0 }
+    }
+
     /// Which rows, of those in `among` or of all, `column op constant` is true for; None if that is not to be seen from the distances.
     pub fn compared(&self, op: Operator, constant: i128, among: Option<&[u32]>) -> Option<BooleanBuffer> {
-        let Packed::Numbers { least, distances, nulls: None, .. } = self else { return None };
-        let distance = constant.checked_sub(*least)?;
-        Some(match distances {
-            Distances::U8(d) => compared(d, op, distance, among),
-            Distances::U16(d) => compared(d, op, distance, among),
-            Distances::U32(d) => compared(d, op, distance, among),
-            Distances::U64(d) => compared(d, op, distance, among),
+        let Packed::Numbers { least, greatest, distances, nulls, .. } = self else { return None };
+        let mask = match decided(op, constant, *least, *greatest) {
+            Some(all) => {
+                let rows = among.map_or(distances.len(), <[u32]>::len);
+                if all { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }
+            }
+            // It is between the least and the greatest: its distance is of the type of theirs.
+            None => {
+                let distance = constant.wrapping_sub(*least) as u64;
+                match distances {
+                    Distances::U8(d) => compared(d, op, distance as u8, among),
+                    Distances::U16(d) => compared(d, op, distance as u16, among),
+                    Distances::U32(d) => compared(d, op, distance as u32, among),
+                    Distances::U64(d) => compared(d, op, distance, among),
+                }
+            }
+        };
+        // What a null's place holds means nothing.
+        Some(match (nulls, among) {
+            (None, _) => mask,
+            (Some(nulls), None) => &mask & nulls.inner(),
+            (Some(nulls), Some(among)) => BooleanBuffer::collect_bool(among.len(), |i| mask.value(i) && nulls.is_valid(among[i] as usize)),
         })
     }
 
@@ -376,27 +458,14 @@ impl Codes<'_> {
     }
 }
 
-/// `distances` compared with one that may lie outside of their type.
-fn compared<D: Copy + Ord + TryFrom<i128>>(distances: &[D], op: Operator, with: i128, among: Option<&[u32]>) -> BooleanBuffer {
-    let rows = among.map_or(distances.len(), <[u32]>::len);
-    match D::try_from(with) {
-        Ok(with) => match op {
-            Operator::Eq => mask(distances, among, |d| d == with),
-            Operator::NotEq => mask(distances, among, |d| d != with),
-            Operator::Lt => mask(distances, among, |d| d < with),
-            Operator::LtEq => mask(distances, among, |d| d <= with),
-            Operator::Gt => mask(distances, among, |d| d > with),
-            _ => mask(distances, among, |d| d >= with),
-        },
-        Err(_) => {
-            let all = match op {
-                Operator::Eq => false,
-                Operator::NotEq => true,
-                Operator::Lt | Operator::LtEq => with > 0,
-                _ => with < 0,
-            };
-            if all { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }
-        }
+fn compared<D: Copy + Ord>(distances: &[D], op: Operator, with: D, among: Option<&[u32]>) -> BooleanBuffer {
+    match op {
+        Operator::Eq => mask(distances, among, |d| d == with),
+        Operator::NotEq => mask(distances, among, |d| d != with),
+        Operator::Lt => mask(distances, among, |d| d < with),
+        Operator::LtEq => mask(distances, among, |d| d <= with),
+        Operator::Gt => mask(distances, among, |d| d > with),
+        _ => mask(distances, among, |d| d >= with),
     }
 }
 
@@ -453,7 +522,7 @@ fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, wide: impl Fn(T::Native) -> 
     } else {
         return None;
     };
-    Some(Packed::Numbers { ty: array.data_type().clone(), least, distances, nulls: array.nulls().cloned() })
+    Some(Packed::Numbers { ty: array.data_type().clone(), least, greatest, distances, nulls: array.nulls().cloned() })
 }
 
 /// The values of some rows, or of all; `nulls` are those of the result.
@@ -546,7 +615,27 @@ mod tests {
                 let packed = Packed::of(&array);
                 assert_eq!(&packed.array().unwrap(), &array, "{width}");
                 assert_eq!(&packed.rows(&picked).unwrap(), &take(&array, &picked, None).unwrap(), "{width}");
+                let span = packed.span();
+                assert_eq!((span.nulls, span.values), (array.null_count() > 0, true), "{width}");
             }
         }
+    }
+
+    #[test]
+    fn a_span_is_of_what_is_not_null() {
+        let span = |array: ArrayRef| Packed::of(&array).span();
+        let range = |least: i128, greatest: i128, nulls| Span { range: Some((least, greatest)), values: true, nulls };
+        assert_eq!(span(Arc::new(Int64Array::from(vec![Some(7), None, Some(-3)]))), range(-3, 7, true));
+        assert_eq!(span(Arc::new(UInt64Array::from(vec![u64::MAX, 1 << 63]))), range(1 << 63, u64::MAX.into(), false));
+        let decimals = Decimal128Array::from(vec![-12_345, -100, -101]).with_precision_and_scale(38, 2).unwrap();
+        assert_eq!(span(Arc::new(decimals)), range(-12_345, -100, false));
+        assert_eq!(span(Arc::new(Int32Array::from(vec![None, Some(1 << 20)]))), range(1 << 20, 1 << 20, true));
+        let nothing = Span { range: None, values: false, nulls: true };
+        assert_eq!(span(Arc::new(Int64Array::from(vec![None::<i64>, None]))), nothing);
+        assert_eq!(span(Arc::new(StringViewArray::from(vec![None::<&str>, None]))), nothing);
+        assert_eq!(span(Arc::new(StringViewArray::from(vec![Some("a"), None]))), Span { range: None, values: true, nulls: true });
+        // What is too far apart is kept as it is.
+        let far = Decimal128Array::from(vec![i128::MAX / 4, 0]).with_precision_and_scale(38, 2).unwrap();
+        assert_eq!(span(Arc::new(far)), Span { range: None, values: true, nulls: false });
     }
 }

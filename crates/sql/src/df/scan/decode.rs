@@ -1,6 +1,5 @@
 //! Encoded rows to Arrow arrays.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -56,7 +55,7 @@ impl Cells {
         }
     }
 
-    fn append(&mut self, batch: &RowBatch, rows: Range<usize>, column: usize) -> Result<()> {
+    fn append(&mut self, batch: &RowBatch, rows: impl Iterator<Item = usize> + Clone, column: usize) -> Result<()> {
         let layout = batch.layout();
         let all = rows.clone().map(|i| batch.row(i));
         match self {
@@ -114,7 +113,8 @@ impl Decoder {
         self.rows
     }
 
-    pub fn append(&mut self, batch: &RowBatch, rows: Range<usize>) -> Result<()> {
+    /// Rows of a batch, by their positions.
+    pub fn append(&mut self, batch: &RowBatch, rows: impl ExactSizeIterator<Item = usize> + Clone) -> Result<()> {
         for (column, cells) in &mut self.columns {
             cells.append(batch, rows.clone(), *column)?;
         }

@@ -7,7 +7,8 @@ use highkey_types::{ColumnType, Value};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{Access, BaseTable, Piece, Source};
+use super::span::Span;
+use super::{Access, BaseTable, Piece, PieceKeys, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::{BuildKeys, JoinKeys};
 
@@ -148,7 +149,7 @@ impl Lookup {
         if cost > scan.cost + found.min(scan.rows) * SCANNED_ROW {
             return None;
         }
-        let pieces = ranges.iter().cloned().map(Piece::Range).collect();
+        let pieces = ranges.iter().map(|range| Piece { table: source.table.clone(), keys: PieceKeys::Range(range.clone()) }).collect();
         Some(Found { cost, access: Access { index: self.index, ranges, rows: Some(found as u64), scattered: true }, pieces })
     }
 }
@@ -224,6 +225,13 @@ impl KeyFilter {
         let wanted = self.spared == 0;
         self.spared = self.spared.saturating_sub(rows);
         wanted
+    }
+
+    /// True if no row of such a column has one of the keys.
+    pub fn leaves_none(&self, of: &Span) -> bool {
+        // A key is known by its bits.
+        let far = |(least, greatest): (i128, i128)| !self.keys.may_have(least as i64, (greatest - least) as u64);
+        !of.values || of.range.is_some_and(far)
     }
 
     /// The rows that `pick` leaves, of so many.

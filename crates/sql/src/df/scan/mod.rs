@@ -1,11 +1,14 @@
-//! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
-//! `filter`: conditions evaluated by the scan. `keys`: rows found, or left out, by the keys of a join.
+//! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `encoded`: rows whose columns are decoded
+//! when somebody asks for them. `columns`: arrays that are kept. `span`: what is known of them without a look. `filter`: conditions evaluated by the
+//! scan. `keys`: rows found, or left out, by the keys of a join.
 
 mod batches;
 mod columns;
 mod decode;
+mod encoded;
 mod filter;
 mod keys;
+mod span;
 
 use std::any::Any;
 use std::fmt;
@@ -58,7 +61,7 @@ use crate::plan::{IndexChoice, smaller_index};
 use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
-pub(super) use columns::ColumnCache;
+pub(super) use columns::{CacheUsage, ColumnCache};
 use columns::TableColumns;
 use filter::Filter;
 use keys::ByKeys;
@@ -108,6 +111,8 @@ pub(super) struct BaseTable {
     others: Arc<[Access]>,
     /// What index hints leave.
     choice: IndexChoice,
+    /// Partitions that are read one after the other, each as a table by itself. None of them: the rows of all come in the order of the index.
+    apart: Arc<[Arc<Table>]>,
 }
 
 impl BaseTable {
@@ -122,7 +127,7 @@ impl BaseTable {
         others: Vec<Access>,
         choice: IndexChoice,
     ) -> BaseTable {
-        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice }
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice, apart: Arc::default() }
     }
 
     /// The entries of the index that is read are enough.
@@ -147,7 +152,7 @@ impl BaseTable {
         let keeps = || {
             let values = rows * self.columns.len().max(1) as f64;
             let stays = self.table.index_pages(0).is_ok_and(|pages| pages <= self.table.pool_pages() / 2);
-            stays && cache.has_room_for(values) && !self.columns.contains(&ROW_KEY) && cache.table(&self.table).is_some()
+            stays && cache.has_room_for(values) && !self.columns.contains(&ROW_KEY) && cache.keeps_any()
         };
         if self.access.rows.is_some() || !shared.may_change_order() || keeps() {
             return None;
@@ -155,6 +160,32 @@ impl BaseTable {
         let index = smaller_index(&self.table, &self.columns, &self.choice)?;
         shared.watch_order();
         Some(Access::whole(index))
+    }
+
+    /// The partitions that are to be read one after the other. Their rows need not be put in order then, and each of them keeps its columns as a table without
+    /// partitions does: blocks come of the leaves of one tree. Of several partitions that is another order than the table's.
+    fn parts_apart(&self, shared: &Shared, limit: Option<usize>) -> Arc<[Arc<Table>]> {
+        if self.access.index != 0 || limit.is_some() || self.columns.contains(&ROW_KEY) {
+            return Arc::default();
+        }
+        let parts = self.table.partitions_with(0, &KeyRange::all());
+        if parts.len() > 1 {
+            if !shared.may_change_order() {
+                return Arc::default();
+            }
+            shared.watch_order();
+        }
+        parts.into()
+    }
+
+    /// The tables that are read, one after the other.
+    fn trees(&self) -> &[Arc<Table>] {
+        if self.apart.is_empty() { std::slice::from_ref(&self.table) } else { &self.apart }
+    }
+
+    /// Those of them that have rows of a range.
+    fn trees_with(&self, range: &KeyRange) -> Vec<Arc<Table>> {
+        if self.apart.is_empty() { vec![self.table.clone()] } else { self.table.partitions_with(self.access.index, range) }
     }
 
     fn row_estimate(&self) -> usize {
@@ -203,9 +234,9 @@ impl TableProvider for BaseTable {
         if let Some(access) = source.covering_access(&shared) {
             source.access = access;
         }
-        let workers = state.config().target_partitions();
+        source.apart = source.parts_apart(&shared, limit);
         let pieces = source.pieces()?;
-        let workers = workers.min(pieces.all.len());
+        let workers = state.config().target_partitions().min(pieces.most_workers);
         Ok(Arc::new(ScanExec::new(source, pieces, workers, limit)))
     }
 }
@@ -247,21 +278,25 @@ impl BaseTable {
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<AllPieces> {
         let shared = self.owner.shared()?;
-        let ranges = self.access.ranges.iter();
+        let Access { index, ranges, .. } = &self.access;
         let small = self.row_estimate() < PIECES_FROM_ROWS;
-        if small && !shared.cuts_small_scans() || !shared.divides(&self.alias) {
-            let all: Arc<[Piece]> = ranges.cloned().map(Piece::Range).collect();
-            return Ok(AllPieces { whole_groups: all.len() == 1, all });
-        }
+        let divided = (!small || shared.cuts_small_scans()) && shared.divides(&self.alias);
         let mut all = Vec::new();
-        // Two ranges may have rows of one group.
-        let mut whole_groups = ranges.len() == 1;
+        // Two ranges, or partitions, may have rows of one group.
+        let mut whole_groups = ranges.len() == 1 && self.apart.len() <= 1;
         for range in ranges {
-            let pieces = self.table.partitions(self.access.index, range, small).map_err(user)?;
-            whole_groups &= pieces.whole_groups;
-            all.extend(pieces.parts.into_iter().map(Piece::Partition));
+            for table in self.trees_with(range) {
+                if !divided {
+                    all.push(Piece { table, keys: PieceKeys::Range(range.clone()) });
+                    continue;
+                }
+                let pieces = table.partitions(*index, range, small).map_err(user)?;
+                whole_groups &= pieces.whole_groups;
+                all.extend(pieces.parts.into_iter().map(|keys| Piece { table: table.clone(), keys: PieceKeys::Partition(keys) }));
+            }
         }
-        Ok(AllPieces { all: all.into(), whole_groups })
+        let most_workers = if divided { all.len() } else { ranges.len() };
+        Ok(AllPieces { all: all.into(), most_workers, whole_groups })
     }
 }
 
@@ -273,17 +308,27 @@ struct Source {
 }
 
 impl Source {
-    /// Where a scan of all rows keeps their columns; None if it keeps none, or they are too many.
-    fn keeps(&self) -> Option<Arc<TableColumns>> {
+    /// True if columns of what it reads can be kept: they are of no tree's leaves where the rows of several partitions are put in order.
+    fn can_keep(&self) -> bool {
+        self.shared.engine.columns().keeps_any() && self.trees().iter().all(|table| !table.is_partitioned())
+    }
+
+    /// Where they are kept: what is kept of each tree.
+    fn kept(&self) -> Vec<Arc<TableColumns>> {
         let cache = self.shared.engine.columns();
+        if self.can_keep() { self.trees().iter().map(|table| cache.table(table)).collect() } else { Vec::new() }
+    }
+
+    /// Where it is noted what it costs to look rows up whose columns a scan of all of them would keep; None if it keeps none, or they are too many.
+    fn keeps(&self) -> Option<Arc<TableColumns>> {
         let values = self.table_rows() as f64 * self.columns.len() as f64;
         let all = self.reads_table() && !self.columns.contains(&ROW_KEY);
-        if all && cache.has_room_for(values) { cache.table(&self.table) } else { None }
+        if all && self.shared.engine.columns().has_room_for(values) { self.kept().into_iter().next() } else { None }
     }
 
     /// Rows whose columns need not be decoded.
     fn kept_rows(&self) -> usize {
-        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
+        self.kept().iter().map(|kept| kept.rows_with(&self.columns)).sum()
     }
 }
 
@@ -335,12 +380,21 @@ fn rows(plan: &LogicalPlan) -> f64 {
 #[derive(Clone, Debug)]
 struct AllPieces {
     all: Arc<[Piece]>,
+    /// One reads a small table, however many partitions it has.
+    most_workers: usize,
     /// All rows with the same value in the first column of the index are in one piece.
     whole_groups: bool,
 }
 
+/// Rows of a table, or of one of its partitions.
 #[derive(Clone, Debug)]
-enum Piece {
+struct Piece {
+    table: Arc<Table>,
+    keys: PieceKeys,
+}
+
+#[derive(Clone, Debug)]
+enum PieceKeys {
     Range(KeyRange),
     Partition(ScanPartition),
 }
@@ -409,7 +463,7 @@ impl ScanExec {
         if self.limit.is_some() || self.by_keys.iter().any(ByKeys::looks_up) {
             return None;
         }
-        let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.all.len().div_ceil(MOST_BY_RANGE) } else { 1 };
+        let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.all.len().div_ceil(MOST_BY_RANGE).max(1) } else { 1 };
         let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.all.len().div_ceil(together), None);
         scan.conditions = self.conditions.clone();
         scan.by_keys = self.by_keys.clone();
@@ -460,7 +514,8 @@ impl ScanExec {
 
     /// Where its rows come in another order than those of a scan in order, which is that of the table.
     pub fn changes_order(&self) -> bool {
-        self.source.access.rows.is_none() && !self.source.reads_table()
+        let source = &self.source;
+        source.access.rows.is_none() && !source.reads_table() || source.apart.len() > 1
     }
 
     /// As EXPLAIN's other formats are told of it.
@@ -483,8 +538,8 @@ impl ScanExec {
         let source = &self.source;
         let first = source.table.indexes()[source.access.index].parts.first();
         let sorted = first.is_some_and(|part| part.column == source.columns[column] && !part.descending && source.table.columns()[part.column].ty.is_integer());
-        // Rows that the keys of a join find come in the order of another index.
-        sorted && !self.by_keys.iter().any(ByKeys::looks_up)
+        // Partitions come one after the other, and rows that the keys of a join find in the order of another index.
+        sorted && source.apart.len() <= 1 && !self.by_keys.iter().any(ByKeys::looks_up)
     }
 
     /// True if rows with the same value in the first column of the index all come from one partition.

@@ -67,6 +67,141 @@ async fn a_second_scan_takes_what_the_first_has_kept() {
     check(&mut c, "no rows").await;
 }
 
+/// As partitions, which all have more rows than a block must have.
+const PARTITIONS: [(&str, u64); 4] = [
+    ("RANGE (id) (PARTITION p0 VALUES LESS THAN (900), PARTITION p1 VALUES LESS THAN (2500), PARTITION p2 VALUES LESS THAN MAXVALUE)", 3),
+    ("HASH (id) PARTITIONS 4", 4),
+    ("LIST (MOD(id, 4)) (PARTITION p0 VALUES IN (1), PARTITION p1 VALUES IN (0, 3), PARTITION p2 VALUES IN (2))", 3),
+    ("KEY () PARTITIONS 5", 5),
+];
+
+/// Asks until so many blocks are found kept.
+async fn keep(c: &mut Client, sql: &str, blocks: u64) {
+    loop {
+        let hits = usage(c, "hits").await;
+        c.rows(sql).await;
+        if usage(c, "hits").await - hits >= blocks {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_takes_blocks_whose_rows_it_has() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    keep(&mut c, "SELECT SUM(k) FROM t", 1).await;
+    let all = "SELECT MAX(at), SUM(k) FROM t WHERE id BETWEEN -5 AND 3999";
+    let most = "SELECT MAX(at), SUM(k) FROM t WHERE id BETWEEN 0 AND 3998";
+    for (sql, counted) in [
+        // Columns are added.
+        (all, (0, 1)),
+        (all, (1, 0)),
+        (most, (0, 1)),
+        ("SELECT MIN(at), MAX(k), MIN(id) FROM t", (1, 0)),
+        ("SELECT SUM(k) FROM t WHERE id > 0", (0, 1)),
+        ("SELECT SUM(k) FROM t WHERE id >= 0 AND k > 17", (1, 0)),
+    ] {
+        c.ok("SET highkey_executor = 'FAST'").await;
+        let rows = c.rows(sql).await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        let (hits, misses) = (usage(&mut c, "hits").await, usage(&mut c, "misses").await);
+        assert_eq!(c.rows(sql).await, rows, "{sql}");
+        assert_eq!((usage(&mut c, "hits").await - hits, usage(&mut c, "misses").await - misses), counted, "{sql}");
+    }
+    // A row that comes between the end of the block and that of the range.
+    c.ok("INSERT INTO t VALUES (4000, 1000000, 'new', NULL), (-7, 1, 'new', NULL)").await;
+    check(&mut c, "rows at the ends").await;
+    c.ok("SET highkey_executor = 'FAST'").await;
+    let wider = "SELECT COUNT(*), SUM(k) FROM t WHERE id BETWEEN -9 AND 5000";
+    let rows = c.rows(wider).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    assert_eq!(c.rows(wider).await, rows);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_partition_keeps_its_columns() {
+    for (by, partitions) in PARTITIONS {
+        let server = Server::new();
+        let mut c = filled(&server).await;
+        c.ok(&format!("ALTER TABLE t PARTITION BY {by}")).await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        keep(&mut c, QUERIES[0], partitions).await;
+        for (sql, blocks) in [
+            ("SELECT COUNT(*), SUM(k), MAX(s) FROM t", partitions),
+            ("SELECT k, COUNT(*) FROM t PARTITION (p1) WHERE k % 3 = 1 GROUP BY k ORDER BY k", 1),
+            ("SELECT SUM(id) FROM t PARTITION (p2, p0)", 2),
+            ("SELECT SUM(k), MIN(id) FROM t WHERE id BETWEEN 0 AND 4999", partitions),
+            // A partition has its own order.
+            ("SELECT id, s FROM t PARTITION (p2)", 1),
+            // Rows of several are put in order.
+            ("SELECT id, k FROM t", 0),
+            ("SELECT k FROM t PARTITION (p0, p1) LIMIT 30", 0),
+        ] {
+            c.ok("SET highkey_executor = 'FAST'").await;
+            let rows = c.rows(sql).await;
+            c.ok("SET highkey_executor = 'DATAFUSION'").await;
+            let (hits, misses) = (usage(&mut c, "hits").await, usage(&mut c, "misses").await);
+            assert_eq!(c.rows(sql).await, rows, "{by}: {sql}");
+            assert_eq!((usage(&mut c, "hits").await - hits, usage(&mut c, "misses").await - misses), (blocks, 0), "{by}: {sql}");
+        }
+        check(&mut c, by).await;
+        // What was kept of the other partitions stays.
+        let mut other = server.client().await;
+        other.ok("UPDATE t PARTITION (p1) SET k = k + 5").await;
+        let hits = usage(&mut c, "hits").await;
+        c.rows("SELECT SUM(k) FROM t").await;
+        assert_eq!(usage(&mut c, "hits").await - hits, partitions - 1, "{by}");
+        check(&mut c, by).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_that_come_and_go_bring_no_columns() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut old = server.client().await;
+    old.ok("SET highkey_executor = 'DATAFUSION'").await;
+    c.ok(&format!("ALTER TABLE t PARTITION BY {}", PARTITIONS[0].0)).await;
+    c.ok("CREATE TABLE x LIKE t").await;
+    c.ok("ALTER TABLE x REMOVE PARTITIONING").await;
+    c.ok("INSERT INTO x SELECT id, k + 1000000, 'x', at FROM t WHERE id BETWEEN 900 AND 2000").await;
+    let of_x = "SELECT COUNT(*), SUM(k), MAX(s) FROM x";
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    keep(&mut c, QUERIES[0], 3).await;
+    keep(&mut c, of_x, 1).await;
+    // With how many partitions have rows then.
+    for (ddl, partitions) in [
+        ("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x", 3),
+        ("ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x", 3),
+        ("ALTER TABLE t TRUNCATE PARTITION p0", 2),
+        ("ALTER TABLE t REORGANIZE PARTITION p1, p2 INTO (PARTITION q1 VALUES LESS THAN (3000), PARTITION q2 VALUES LESS THAN MAXVALUE)", 2),
+        ("ALTER TABLE t ADD COLUMN early INT DEFAULT 5 FIRST", 2),
+        ("ALTER TABLE t DROP PARTITION q1", 1),
+        ("ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 3", 3),
+        ("ALTER TABLE t REMOVE PARTITIONING", 1),
+        ("ALTER TABLE t PARTITION BY KEY () PARTITIONS 2", 2),
+    ] {
+        old.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT").await;
+        c.ok(ddl).await;
+        assert_eq!(old.error(QUERIES[0]).await.0, 1412, "{ddl}");
+        old.ok("ROLLBACK").await;
+        check(&mut c, ddl).await;
+        c.ok("SET highkey_executor = 'FAST'").await;
+        let rows = c.rows(of_x).await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        assert_eq!(c.rows(of_x).await, rows, "{ddl}");
+        keep(&mut c, QUERIES[0], partitions).await;
+        keep(&mut c, of_x, 1).await;
+    }
+    c.ok("DROP TABLE t, x").await;
+    c.ok("CREATE TABLE e (id INT PRIMARY KEY)").await;
+    assert_eq!(c.value("SELECT COUNT(*) + SUM(id) IS NULL FROM e").await, "1");
+    assert_eq!(usage(&mut c, "bytes").await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kept_plan_does_not_keep_columns_of_a_dropped_table() {
     let server = Server::new();
@@ -86,9 +221,16 @@ async fn a_kept_plan_does_not_keep_columns_of_a_dropped_table() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_kept_is_what_is_there() {
-    for seed in 0..6 {
+    // Without partitions, with them, and with several workers.
+    for (seed, by) in (0..).zip([None; 6].into_iter().chain(PARTITIONS.map(|(by, _)| Some(by)))) {
         let server = Server::new();
         let mut writer = filled(&server).await;
+        if let Some(by) = by {
+            writer.ok(&format!("ALTER TABLE t PARTITION BY {by}")).await;
+        }
+        if by.is_some() && seed % 2 == 0 {
+            writer.ok("SET parallel_cost_threshold = 0, parallel_default_dop = 3").await;
+        }
         let mut old = server.client().await;
         let mut random = StdRng::seed_from_u64(seed);
         check(&mut writer, "at first").await;
@@ -163,9 +305,18 @@ const MANY: u32 = 120_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn totals_hold_while_writers_are_at_work() {
+    totals_hold("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn totals_hold_while_rows_move_between_partitions() {
+    totals_hold("PARTITION BY HASH (id) PARTITIONS 3").await;
+}
+
+async fn totals_hold(partitions: &str) {
     let server = Server::new();
     let mut c = filled(&server).await;
-    c.ok("CREATE TABLE s (id INT PRIMARY KEY, g INT NOT NULL, v INT NOT NULL)").await;
+    c.ok(&format!("CREATE TABLE s (id INT PRIMARY KEY, g INT NOT NULL, v INT NOT NULL) {partitions}")).await;
     c.ok(&format!("INSERT INTO s SELECT a.id + b.id * 4000, a.id % 97, a.id % 10 FROM t a JOIN t b ON b.id < {}", MANY / 4000)).await;
     c.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, parallel_default_dop = 3").await;
     let totals = "SELECT COUNT(*), SUM(v) FROM s";

@@ -20,6 +20,7 @@ mod indexes;
 mod joins;
 mod kept_plans;
 mod json;
+mod late_columns;
 mod lateral;
 mod load_data;
 mod locks;

@@ -96,6 +96,42 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
     }
 }
 
+/// Where no order shows, partitions are read one after the other: the answers are those of the table without partitions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_show_in_no_answer() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("UPDATE t SET s = UPPER(s) WHERE id IN (39990, 17, 20003)").await;
+    c.ok("UPDATE t SET d = 0.1 WHERE id % 2 = 0").await;
+    c.ok("CREATE TABLE p LIKE t").await;
+    c.ok("ALTER TABLE p PARTITION BY HASH (id) PARTITIONS 3").await;
+    c.ok("INSERT INTO p SELECT * FROM t").await;
+    for sql in [
+        "SELECT COUNT(*), SUM(m), MIN(at), MAX(id) FROM $ WHERE k <> 4",
+        "SELECT k, s, COUNT(*), SUM(m) FROM $ GROUP BY k, s ORDER BY k, s",
+        "SELECT id, COUNT(*), MAX(s) FROM $ GROUP BY id ORDER BY id",
+        "SELECT COUNT(*), SUM(m), MAX(c) FROM (SELECT id, SUM(m) m, COUNT(*) c FROM $ WHERE id BETWEEN 1000 AND 30000 GROUP BY id HAVING c = 1) x",
+        "SELECT a.k, COUNT(*), SUM(b.m) FROM $ a JOIN $ b ON a.id = b.id + 1 GROUP BY a.k ORDER BY a.k",
+        "SELECT id, m FROM $ ORDER BY id DESC LIMIT 20 OFFSET 17",
+        "SELECT SUM(d), AVG(d), STDDEV(m), VAR_SAMP(d) FROM $",
+        "SELECT s, COUNT(*) FROM $ GROUP BY s ORDER BY s",
+        "SELECT MIN(s), MAX(s), ANY_VALUE(id) FROM $ WHERE id % 3 = 2",
+        "SELECT DISTINCT s FROM $ ORDER BY s",
+        "SELECT GROUP_CONCAT(id), JSON_ARRAYAGG(id) FROM $ WHERE k = 3 AND id < 900",
+        "SELECT id, s FROM $ WHERE m > 995",
+        "SELECT id FROM $ WHERE k = 3 LIMIT 7",
+        "SELECT id, ROW_NUMBER() OVER (ORDER BY k) FROM $ WHERE id < 900",
+    ] {
+        let (rows, _) = both(&mut c, &sql.replace('$', "t")).await;
+        assert_eq!(both(&mut c, &sql.replace('$', "p")).await.0, rows, "{sql}");
+    }
+    for (parallel, scan) in [("OFF", "-> Table scan on p"), ("ON", "-> PQblock scan on p")] {
+        c.ok(&format!("SET force_parallel_execute = {parallel}")).await;
+        let tree = c.value("EXPLAIN FORMAT=TREE SELECT k, COUNT(*) FROM p GROUP BY k").await;
+        assert!(tree.contains(scan), "{tree}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn common_table_expressions_show_no_order() {
     let server = Server::new();

@@ -95,6 +95,8 @@ async fn partitions_count_as_one_table_whatever_runs_the_query() {
         c.ok(&format!("SET highkey_executor = {executor}")).await;
         c.rows("SELECT a, id FROM p").await;
         assert_eq!(counted(&mut c, "p").await, table("NULL 5 0 0 0"), "{executor}");
+        c.rows("SELECT SUM(a + id) FROM p").await;
+        assert_eq!(counted(&mut c, "p").await, table("NULL 5 0 0 0"), "{executor}");
         c.rows("SELECT a, id FROM p FORCE INDEX (a) WHERE a = 1").await;
         assert_eq!(counted(&mut c, "p").await, table(by_index), "{executor}");
     }

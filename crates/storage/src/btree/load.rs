@@ -14,7 +14,7 @@ use crate::page::slotted::edit::Builder;
 use crate::page::slotted::layout::{PAGE_SIZE, SLOT_SIZE};
 use crate::page::slotted::node::Trend;
 use crate::page::slotted::op::{self, Records};
-use crate::page::slotted::{Checked, Frame, Node};
+use crate::page::slotted::{Checked, Frame, Node, read};
 use crate::space::PageRun;
 use crate::sync::Ordering;
 
@@ -270,6 +270,30 @@ impl TreeLoad {
             next = PageId(node.right_link());
         }
         Ok(())
+    }
+
+    /// Flags and value of the record of a key that was loaded.
+    pub fn get(&self, top: &Top, key: &[u8]) -> Result<Option<(u16, Vec<u8>)>> {
+        let in_leaf = |node: Node<'_>| -> Checked<Option<(u16, Vec<u8>)>> {
+            let (slot, found) = node.search(key)?;
+            let record = if found { Some(record_ref(node, slot)?) } else { None };
+            Ok(record.map(|record| (record.flags, record.value.to_vec())))
+        };
+        let Some(last) = top.children.len().checked_sub(1) else {
+            return in_leaf(Node(&top.image)).map_err(|e| corrupt(self.tree.root(), e));
+        };
+        // The first child has the lowest keys of all.
+        let next = top.children.iter().skip(1).position(|(low, _)| low.as_slice() > key).unwrap_or(last);
+        let mut id = PageId(top.children[next].1);
+        loop {
+            let page = self.tree.pool().fix_shared_as(id, Access::Scan)?;
+            let node = Node(&page);
+            if node.is_leaf() {
+                return in_leaf(node).map_err(|e| corrupt(id, e));
+            }
+            let child = read::child_slot(&*page, key).and_then(|slot| read::child(&*page, slot));
+            id = PageId(child.map_err(|e| corrupt(id, e))?);
+        }
     }
 
     /// The runs that were taken.

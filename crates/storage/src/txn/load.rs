@@ -191,8 +191,14 @@ fn blank<'p>(system: &'p System, scope: &mut Scope<'p>, index: IndexId, run: Pag
 }
 
 impl SealedLoad {
+    /// The value of a row that was loaded.
+    pub fn get(&self, txn: &Txn, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some((flags, value)) = self.load.build.get(&self.top, key)? else { return Ok(None) };
+        if flags & RecordFlags::OVERFLOW != 0 { long::read(&txn.system, &value).map(Some) } else { Ok(Some(value)) }
+    }
+
     /// As [`Load::give_back`]. The pages of loads beside it go with its own.
-    pub fn give_back(self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<()> {
+    fn give_back(self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let SealedLoad { load, top } = self;
         load.take_apart(txn, &top, back)
     }

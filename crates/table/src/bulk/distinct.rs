@@ -1,6 +1,6 @@
 //! Which of the entries with equal keys stays, and which row of a statement is its first that meets another.
 
-use highkey_storage::BatchRows;
+use highkey_storage::{BatchRows, SealedLoad};
 use highkey_types::MySqlError;
 
 use super::run::Item;
@@ -104,13 +104,13 @@ impl Distinct {
 
 impl BulkInsert {
     /// Error 1062 for the first row of the statement that has a key of a row before it, and of its keys for that of the first index, as if the rows had come one
-    /// by one: the load has met some duplicate, and others may come before it. Reads the entries of all unique indexes once more, and those of the
-    /// clustered one if they are not in the table yet.
-    pub(super) fn first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs]) -> MySqlError {
-        self.find_first_duplicate(txn, indexes).unwrap_or_else(|e| e)
+    /// by one: the load has met some duplicate, and others may come before it. Reads the entries of all unique indexes once more. `loaded`: the clustered one, whose
+    /// keys all differ, if its entries are there; else they are in its runs or in the table.
+    pub(super) fn first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs], loaded: Option<&SealedLoad>) -> MySqlError {
+        self.find_first_duplicate(txn, indexes, loaded).unwrap_or_else(|e| e)
     }
 
-    fn find_first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs]) -> Result<MySqlError, MySqlError> {
+    fn find_first_duplicate(&self, txn: &mut Transaction, indexes: &[Runs], loaded: Option<&SealedLoad>) -> Result<MySqlError, MySqlError> {
         let table = &self.table;
         let mut first: Option<(usize, u64, FirstDuplicate)> = None;
         for (index, runs) in indexes.iter().enumerate().filter(|(index, _)| table.indexes[*index].is_unique()) {
@@ -127,7 +127,11 @@ impl BulkInsert {
             return Ok(table.duplicate_entry(0, &table.layout.values(value)));
         }
         let clustered = clustered_key(key, value).ok_or_else(|| table.corrupt(index))?;
-        match find_row(&indexes[0], clustered, row)? {
+        let values = match loaded {
+            Some(load) => load.get(txn.inner(), clustered).map_err(|e| table.failed(e))?,
+            None => find_row(txn, &indexes[0], clustered, row)?,
+        };
+        match values {
             Some(values) => Ok(table.duplicate_entry(index, &table.layout.values(&values))),
             None => Ok(table.duplicate_of_entry(txn, index, key, value)),
         }
@@ -157,14 +161,19 @@ fn first_repeated(txn: &Transaction, runs: &Runs) -> Result<FirstDuplicate, MySq
 }
 
 /// The bytes of a row by its clustered key and its place in the statement, if the runs have it.
-fn find_row(clustered: &Runs, key: &[u8], row: u64) -> Result<Option<Vec<u8>>, MySqlError> {
+fn find_row(txn: &Transaction, clustered: &Runs, key: &[u8], row: u64) -> Result<Option<Vec<u8>>, MySqlError> {
     for run in &clustered.memory {
         if let Some(at) = (0..run.len()).find(|at| run.row(*at) == row && run.key(*at) == key) {
             return Ok(Some(run.value(at).to_vec()));
         }
     }
     let mut merge = clustered.merge()?;
+    let mut count = 0usize;
     while let Some(item) = merge.next().map_err(scratch)? {
+        count += 1;
+        if count % BATCH_ROWS == 0 {
+            txn.check_interrupt()?;
+        }
         if item.row == row && item.key == key {
             return Ok(Some(item.value.to_vec()));
         }

@@ -274,9 +274,9 @@ impl BulkInsert {
         let mut streamed = true;
         let mut indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
-            Phase::Streaming { load, others: Some(others), mut indexes, mark, .. } => {
+            Phase::Streaming { load, others: Some(others), indexes, mark, .. } => {
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * (indexes.len() - 1) as u64);
-                let back = table.engine.blocking(|| self.attach_with(txn, *load, others, &mut indexes))?;
+                let back = table.engine.blocking(|| self.attach_with(txn, *load, others, &indexes))?;
                 if let Some(back) = back {
                     // Somebody was quicker with the first row of this table.
                     txn.forget_events(&mark);
@@ -297,7 +297,7 @@ impl BulkInsert {
                 }
                 indexes
             }
-            Phase::Sorting { mut indexes, ordered } => {
+            Phase::Sorting { indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
                 if indexes[0].is_small() {
@@ -305,10 +305,7 @@ impl BulkInsert {
                 }
                 let others = begin_others(&table, self.mode, txn)?;
                 let together = others.is_some();
-                let loaded = table.engine.blocking(|| match self.load_clustered(txn, &mut indexes, ordered, others) {
-                    Err(e) if e.code == DUPLICATE => Err(self.first_duplicate(txn, &indexes)),
-                    loaded => loaded,
-                })?;
+                let loaded = table.engine.blocking(|| self.load_clustered(txn, &indexes, ordered, others))?;
                 if !loaded {
                     return self.insert_runs(txn, indexes).await;
                 }
@@ -352,7 +349,7 @@ impl BulkInsert {
 
     /// `ordered`: each run begins behind the one before. With `others` all indexes are loaded, else the clustered one. False: the table is not empty any more,
     /// nothing was done.
-    fn load_clustered(&mut self, txn: &mut Transaction, indexes: &mut [Runs], ordered: bool, others: Option<Others>) -> Result<bool, MySqlError> {
+    fn load_clustered(&mut self, txn: &mut Transaction, indexes: &[Runs], ordered: bool, others: Option<Others>) -> Result<bool, MySqlError> {
         let table = self.table.clone();
         let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else { return Ok(false) };
         let before = self.report.clone();
@@ -380,7 +377,11 @@ impl BulkInsert {
             });
             txn.events = events;
             txn.put_inner(inner);
-            pushed?;
+            match pushed {
+                // Another index may have one of an earlier row.
+                Err(e) if e.code == DUPLICATE => return Err(self.first_duplicate(txn, indexes, None)),
+                pushed => pushed?,
+            }
         }
         if self.mode.replaces() {
             self.report.inserted += self.report.replaced - before.replaced;

@@ -73,7 +73,7 @@ impl BulkInsert {
             Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
             Err(Unbuilt::Failed(error)) => Err(error),
             // The first of one index; another index may have one of an earlier row.
-            Err(Unbuilt::Duplicate { .. }) => Err(self.first_duplicate(txn, indexes)),
+            Err(Unbuilt::Duplicate { .. }) => Err(self.first_duplicate(txn, indexes, None)),
         })?;
         for (index, runs) in indexes.iter().enumerate().skip(1) {
             if !built || !empty.contains(&index) {
@@ -85,7 +85,7 @@ impl BulkInsert {
 
     /// Builds the secondary indexes beside a clustered one that has all its rows, and attaches all of them. If one is not empty any more nothing is loaded, and the rows of
     /// the clustered one come back; of those that `indexes` has, nothing.
-    pub(super) fn attach_with(&mut self, txn: &mut Transaction, load: Load, others: Others, indexes: &mut [Runs]) -> Result<Option<Runs>, MySqlError> {
+    pub(super) fn attach_with(&mut self, txn: &mut Transaction, load: Load, others: Others, indexes: &[Runs]) -> Result<Option<Runs>, MySqlError> {
         let table = self.table.clone();
         let streamed = indexes[0].memory.is_empty() && indexes[0].spilled.is_empty();
         let sealed = load.seal(txn.inner()).map_err(|e| table.failed(e))?;
@@ -98,14 +98,7 @@ impl BulkInsert {
         let built = match self.build_secondaries(txn, others, indexes) {
             Ok(built) => built,
             Err(Unbuilt::Failed(error)) => return Err(error),
-            Err(Unbuilt::Duplicate { .. }) => {
-                // What is told of it needs the row.
-                if streamed {
-                    sealed.give_back(txn.inner(), &mut keep).map_err(|e| table.failed(e))?;
-                    indexes[0] = back.into_runs()?;
-                }
-                return Err(self.first_duplicate(txn, indexes));
-            }
+            Err(Unbuilt::Duplicate { .. }) => return Err(self.first_duplicate(txn, indexes, streamed.then_some(&sealed))),
         };
         let loads = std::iter::once(sealed).chain(built).collect();
         let attached = txn.inner().attach_or_give_back(loads, &mut keep).map_err(|e| table.failed(e))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use highkey_table::{EncodedRows, PreparedRows, Table};
 use highkey_types::{Charset, TextRowEncoder};
 
-use super::lines::{FieldText, LineParser, end_of_line};
+use super::lines::{FieldScan, FieldText, LineParser, ScannedText, end_of_line};
 use crate::parse::ast::FileFormat;
 
 /// Bytes of a block: about a core's second-level cache.
@@ -57,9 +57,15 @@ pub(super) struct Declined {
     pub fields: Vec<FieldText>,
 }
 
+/// Whether a file can be cut into blocks at all: else only who reads it field by field knows where its lines end.
+pub(super) fn can_cut(format: &FileFormat, charset: Charset) -> bool {
+    let one_byte = format.enclosed_by.len() <= 1 && format.escaped_by.len() <= 1;
+    one_byte && !format.is_fixed() && format.line_prefix.is_empty() && !format.line_terminator.is_empty() && !charset.hides_ascii(u8::MAX)
+}
+
 /// Whether lines of the format can be told apart without reading them from the start of the file: nothing is enclosed or prefixed, no
 /// terminator is part of another or has the escape character, and a line's terminator can begin neither within itself (`xx` in `xxx`) nor within a field's.
-pub(super) fn is_plain(format: &FileFormat) -> bool {
+fn is_plain(format: &FileFormat) -> bool {
     let (field, line) = (&format.field_terminator, &format.line_terminator);
     let holds = |a: &[u8], b: &[u8]| memchr::memmem::find(a, b).is_some();
     let begins_within = |terminator: &[u8]| (1..terminator.len()).any(|at| line.starts_with(&terminator[at..]));
@@ -78,16 +84,25 @@ pub(super) fn is_plain(format: &FileFormat) -> bool {
 /// Collects bytes and gives them out in whole lines.
 pub(super) struct BlockCutter {
     format: FileFormat,
+    /// Bytes of a block.
+    block: usize,
     buffer: Vec<u8>,
     /// No terminator that counts begins before this byte of the buffer.
     searched: usize,
+    /// Of a format that is not plain: every field before a cut is looked at.
+    scan: Option<FieldScan>,
     skip: u64,
 }
 
 impl BlockCutter {
-    /// For a plain format; the first `skip` lines are left out.
+    /// For a format that can be cut; the first `skip` lines are left out.
     pub fn new(format: &FileFormat, skip: u64) -> BlockCutter {
-        BlockCutter { format: format.clone(), buffer: Vec::new(), searched: 0, skip }
+        BlockCutter::of_blocks(BLOCK_BYTES, format, skip)
+    }
+
+    fn of_blocks(block: usize, format: &FileFormat, skip: u64) -> BlockCutter {
+        let scan = (!is_plain(format)).then(|| FieldScan::new(format));
+        BlockCutter { format: format.clone(), block, buffer: Vec::new(), searched: 0, scan, skip }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -105,8 +120,13 @@ impl BlockCutter {
         if last {
             return (!self.buffer.is_empty()).then(|| std::mem::take(&mut self.buffer));
         }
-        if self.buffer.len() < BLOCK_BYTES {
+        if self.buffer.len() < self.block {
             return None;
+        }
+        if let Some(scan) = &mut self.scan {
+            let end = scan.line_end(&self.buffer, self.block)?;
+            scan.forget(end);
+            return Some(self.take(end));
         }
         let (terminator, escape) = (&self.format.line_terminator, self.format.escaped_by.first().copied());
         let length = terminator.len();
@@ -117,13 +137,18 @@ impl BlockCutter {
                 return None;
             };
             if !is_escaped(&self.buffer, at, escape) {
-                let rest = self.buffer.split_off(at + length);
-                let block = std::mem::replace(&mut self.buffer, rest);
+                let block = self.take(at + length);
                 self.searched = self.unsearched(0);
                 return Some(block);
             }
             end = at;
         }
+    }
+
+    /// The first bytes of the buffer.
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(count);
+        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// There is nothing more to skip where the file has ended.
@@ -165,13 +190,62 @@ fn is_escaped(bytes: &[u8], at: usize, escape: Option<u8>) -> bool {
 
 /// Makes rows of a block.
 pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
-    let terminator = &plan.format.line_terminator;
-    let escape = plan.format.escaped_by.first().copied();
-    let ends = memchr::memmem::Finder::new(terminator);
     // Most rows take less room than their text.
     let mut rows = EncodedRows::with_room(block.len());
     let mut declined = Vec::new();
-    let mut fields: Vec<Option<&[u8]>> = Vec::with_capacity(plan.fields + 1);
+    let mut parser = LineParser::new(plan.format.clone(), Charset::Utf8mb4, 0);
+    let mut texts = Vec::new();
+    for_each_line(&plan.format, plan.fields, block, |line, fields| {
+        let is_split = fields.is_some();
+        if fields.is_some_and(|fields| encode(plan, fields, &mut rows)) {
+            return;
+        }
+        parser.feed(line);
+        if parser.next_line(true, &mut texts) {
+            parser.cut_unterminated(&mut texts, plan.fields);
+            if is_split || !plan.encode_texts(&texts, &mut rows) {
+                declined.push(Declined { at: rows.len(), fields: std::mem::take(&mut texts) });
+            }
+        }
+    });
+    if declined.is_empty() {
+        let greatest = plan.greatest_given(&rows, 0..rows.len());
+        Converted::Prepared(rows.len(), plan.table.prepare_rows(rows), greatest)
+    } else {
+        Converted::Mixed(rows, declined)
+    }
+}
+
+/// Gives every line of a block with its fields, or without them where something in it is escaped or doubled. Of a line that the file ends in, no more than `count` fields
+/// (`LineParser::cut_unterminated`).
+fn for_each_line<'a>(format: &FileFormat, count: usize, block: &'a [u8], mut each: impl FnMut(&'a [u8], Option<&mut Vec<Option<&'a [u8]>>>)) {
+    let mut fields: Vec<Option<&[u8]>> = Vec::with_capacity(count + 1);
+    if !is_plain(format) {
+        let mut scan = FieldScan::new(format);
+        while scan.at() < block.len() {
+            fields.clear();
+            let start = scan.at();
+            let mut is_split = true;
+            while let Some(field) = scan.next(block, true) {
+                match field.text {
+                    ScannedText::Null => fields.push(None),
+                    ScannedText::Verbatim(text) => fields.push(Some(&block[text])),
+                    ScannedText::Escaped => is_split = false,
+                }
+                if field.ends_line {
+                    if !field.terminated {
+                        fields.truncate(count);
+                    }
+                    break;
+                }
+            }
+            each(&block[start..scan.at()], is_split.then_some(&mut fields));
+        }
+        return;
+    }
+    let terminator = &format.line_terminator;
+    let escape = format.escaped_by.first().copied();
+    let ends = memchr::memmem::Finder::new(terminator);
     let mut start = 0;
     while start < block.len() {
         let mut from = start;
@@ -183,28 +257,12 @@ pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
             }
         };
         let line = &block[start..(end + terminator.len()).min(block.len())];
-        let split_up = split(&block[start..end], &plan.format, escape, &mut fields);
+        let is_split = split(&block[start..end], format, escape, &mut fields);
         if end == block.len() {
-            // As `LineParser::cut_unterminated`.
-            fields.truncate(plan.fields);
+            fields.truncate(count);
         }
         start = end + terminator.len();
-        if split_up && encode(plan, &mut fields, &mut rows) {
-            continue;
-        }
-        let mut parser = LineParser::new(plan.format.clone(), Charset::Utf8mb4, 0);
-        parser.feed(line);
-        let mut texts = Vec::new();
-        if parser.next_line(true, &mut texts) {
-            parser.cut_unterminated(&mut texts, plan.fields);
-            declined.push(Declined { at: rows.len(), fields: texts });
-        }
-    }
-    if declined.is_empty() {
-        let greatest = plan.greatest_given(&rows, 0..rows.len());
-        Converted::Prepared(rows.len(), plan.table.prepare_rows(rows), greatest)
-    } else {
-        Converted::Mixed(rows, declined)
+        each(line, is_split.then_some(&mut fields));
     }
 }
 
@@ -257,7 +315,140 @@ fn encode(plan: &BlockPlan, fields: &mut Vec<Option<&[u8]>>, rows: &mut EncodedR
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
     use super::*;
+
+    /// A line's fields, NULL or text.
+    type Line = Vec<Option<Vec<u8>>>;
+
+    fn line_of(texts: &[FieldText]) -> Line {
+        texts.iter().map(|text| if let FieldText::Text(text) = text { Some(text.clone()) } else { None }).collect()
+    }
+
+    /// As one parser reads them from the start of the file, which has it `chunk` bytes at a time.
+    fn lines_of_parser(format: &FileFormat, skip: u64, count: usize, text: &[u8], chunk: usize) -> Vec<Line> {
+        let mut parser = LineParser::new(format.clone(), Charset::Utf8mb4, skip);
+        let (mut lines, mut texts) = (Vec::new(), Vec::new());
+        for piece in text.chunks(chunk).chain([&b""[..]]) {
+            parser.feed(piece);
+            while parser.next_line(piece.is_empty(), &mut texts) {
+                parser.cut_unterminated(&mut texts, count);
+                lines.push(line_of(&texts));
+            }
+        }
+        lines
+    }
+
+    /// As blocks of `block` bytes give them.
+    fn lines_of_blocks(format: &FileFormat, skip: u64, count: usize, text: &[u8], chunk: usize, block: usize) -> Vec<Line> {
+        let mut cutter = BlockCutter::of_blocks(block, format, skip);
+        let mut lines = Vec::new();
+        let mut take = |block: Vec<u8>| {
+            for_each_line(format, count, &block, |line, fields| match fields {
+                Some(fields) => lines.push(fields.iter().map(|field| field.map(<[u8]>::to_vec)).collect()),
+                None => {
+                    let of_line = lines_of_parser(format, 0, count, line, line.len());
+                    assert_eq!(of_line.len(), 1, "a line is one for the parser, too");
+                    lines.extend(of_line);
+                }
+            });
+        };
+        for piece in text.chunks(chunk) {
+            cutter.feed(piece);
+            while let Some(block) = cutter.next(false) {
+                take(block);
+            }
+        }
+        while let Some(block) = cutter.next(true) {
+            take(block);
+        }
+        lines
+    }
+
+    fn format(field: &str, line: &str, enclosed: &str, escaped: &str) -> FileFormat {
+        FileFormat {
+            field_terminator: field.into(),
+            line_terminator: line.into(),
+            enclosed_by: enclosed.into(),
+            escaped_by: escaped.into(),
+            ..FileFormat::default()
+        }
+    }
+
+    /// Quotes where none belong, doubled, unclosed, escaped; terminators within quotes and within each other; all of it cut anywhere.
+    #[test]
+    fn blocks_have_the_lines_that_a_parser_reads() {
+        let formats = [
+            format(",", "\n", "\"", "\\"),
+            format(",", "\n", "\"", ""),
+            format(",", "\n", "\"", "\""),
+            format("\t", "\r\n", "'", "\\"),
+            format("||", "\n", "\"", "\\"),
+            format(",", ",\n", "\"", "\\"),
+            format("\n|", "\n", "\"", "\\"),
+            format("", "\n", "\"", "\\"),
+            format("\"", "\n", "\"", "\\"),
+            format(",", "\"\n", "\"", "\\"),
+            format(",", "xx", "", "\\"),
+            format(",", "aba", "\"", "N"),
+            format("\\", "\n", "", "\\"),
+            format(",", ",", "\"", "\\"),
+            format("|", "\n", "", "\\"),
+        ];
+        let seed = 7;
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut found = 0;
+        for format in formats {
+            assert!(can_cut(&format, Charset::Utf8mb4));
+            let own = [&format.field_terminator, &format.line_terminator, &format.enclosed_by, &format.escaped_by].map(Vec::as_slice);
+            let others: [&[u8]; 8] = [b"a", b"b", b"x", b"N", b"NULL", b"\r", b"\n", b"\""];
+            for _ in 0..150 {
+                let mut text = Vec::new();
+                for _ in 0..random.random_range(1..30) {
+                    let piece = if random.random_bool(0.7) { own[random.random_range(0..4)] } else { others[random.random_range(0..8)] };
+                    text.extend_from_slice(piece);
+                }
+                if text.is_empty() {
+                    continue;
+                }
+                let (skip, count) = (u64::from(random.random_bool(0.2)), random.random_range(1..4));
+                let expected = lines_of_parser(&format, skip, count, &text, text.len());
+                found += expected.len();
+                for block in 1..=text.len() + 1 {
+                    let chunk = random.random_range(1..=text.len());
+                    let case = format!("{format:?} skip {skip} block {block} chunk {chunk}: {:?}", String::from_utf8_lossy(&text));
+                    assert_eq!(lines_of_blocks(&format, skip, count, &text, chunk, block), expected, "{case}");
+                    assert_eq!(lines_of_parser(&format, skip, count, &text, chunk), expected, "{case}");
+                }
+            }
+        }
+        assert!(found > 2_000, "{found} lines");
+    }
+
+    #[test]
+    fn a_field_is_looked_at_once() {
+        let mut cutter = BlockCutter::of_blocks(10, &format(",", "\n", "\"", "\\"), 0);
+        cutter.feed(b"1,\"two\nlines");
+        assert!(cutter.next(false).is_none());
+        assert_eq!(cutter.scan.as_ref().unwrap().at(), 12);
+        cutter.feed(b"\"\n2,b\n3,\"c\"\n");
+        assert_eq!(cutter.next(false).unwrap(), b"1,\"two\nlines\"\n");
+        // Two more lines are not enough for a block, until the file ends.
+        assert!(cutter.next(false).is_none());
+        assert_eq!(cutter.next(true).unwrap(), b"2,b\n3,\"c\"\n");
+    }
+
+    #[test]
+    fn which_files_can_be_cut() {
+        let plain = FileFormat::default();
+        assert!(can_cut(&plain, Charset::Utf8mb4) && can_cut(&plain, Charset::Latin1) && !can_cut(&plain, Charset::Gbk));
+        assert!(can_cut(&format(",", "\n", "\"", "\\"), Charset::Utf8mb4) && !can_cut(&format(",", "\n", "\"", "\\"), Charset::Sjis));
+        assert!(!can_cut(&format("", "\n", "", "\\"), Charset::Utf8mb4) && !can_cut(&format(",", "", "\"", "\\"), Charset::Utf8mb4));
+        assert!(!can_cut(&FileFormat { line_prefix: b"x".to_vec(), ..plain }, Charset::Utf8mb4));
+    }
 
     #[test]
     fn blocks_end_with_lines() {

@@ -1,4 +1,6 @@
-//! Lines and fields of MySQL's text format.
+//! Lines and fields of MySQL's text format: read one after the other (`LineParser`), and told apart without being read (`FieldScan`).
+
+use std::ops::Range;
 
 use highkey_types::Charset;
 
@@ -164,7 +166,7 @@ impl LineParser {
                 at += 1 + usize::from(next.is_some());
                 continue;
             }
-            match self.line_ends_at(at, last) {
+            match stands_at(&self.format.line_terminator, &bytes[at..], last) {
                 None => return Parse::Incomplete,
                 Some(true) => {
                     at += self.format.line_terminator.len();
@@ -247,18 +249,13 @@ impl LineParser {
                             _ => {}
                         }
                         // The quote ends the field only where a terminator follows.
-                        match self.ends_at(at + 1, last) {
+                        match ends_at(format, bytes, at + 1, last) {
                             None => return Parse::Incomplete,
                             Some(true) => {
-                                at += 1;
-                                match self.terminator_at(at, last) {
-                                    None => return Parse::Incomplete,
-                                    Some((line, length)) => {
-                                        at += length;
-                                        terminated = line && length > 0;
-                                        break line;
-                                    }
-                                }
+                                let (line, length) = terminator_at(format, bytes, at + 1);
+                                at += 1 + length;
+                                terminated = line && length > 0;
+                                break line;
                             }
                             Some(false) => {
                                 text.push(b);
@@ -278,20 +275,18 @@ impl LineParser {
                         text.extend_from_slice(&bytes[at..at + length]);
                         at += length;
                     }
-                    true => match self.ends_at(at, last) {
+                    true => match ends_at(format, bytes, at, last) {
                         None => return Parse::Incomplete,
                         Some(false) => {
                             text.push(b);
                             at += 1;
                         }
-                        Some(true) => match self.terminator_at(at, last) {
-                            None => return Parse::Incomplete,
-                            Some((line, length)) => {
-                                at += length;
-                                terminated = line && length > 0;
-                                break line;
-                            }
-                        },
+                        Some(true) => {
+                            let (line, length) = terminator_at(format, bytes, at);
+                            at += length;
+                            terminated = line && length > 0;
+                            break line;
+                        }
                     },
                 }
             };
@@ -317,52 +312,193 @@ impl LineParser {
     fn starts_terminator(&self, b: u8) -> bool {
         self.format.field_terminator.first() == Some(&b) || self.format.line_terminator.first() == Some(&b)
     }
+}
 
-    /// Whether the terminator stands at `at`. `None`: not known yet.
-    fn stands_at(&self, terminator: &[u8], at: usize, last: bool) -> Option<bool> {
-        let rest = &self.buffer[at..];
-        if terminator.is_empty() {
-            return Some(false);
+/// Whether the terminator stands at the beginning of `rest`. `None`: not known yet.
+fn stands_at(terminator: &[u8], rest: &[u8], last: bool) -> Option<bool> {
+    if terminator.is_empty() {
+        return Some(false);
+    }
+    if rest.len() < terminator.len() && terminator.starts_with(rest) && !last {
+        return None;
+    }
+    Some(rest.starts_with(terminator))
+}
+
+/// Whether a field ends at `at`: a terminator is there, or the end of the file. `None`: not known yet, or not which of the terminators it is.
+fn ends_at(format: &FileFormat, bytes: &[u8], at: usize, last: bool) -> Option<bool> {
+    if at >= bytes.len() {
+        return last.then_some(true);
+    }
+    let line = stands_at(&format.line_terminator, &bytes[at..], last)?;
+    let field = stands_at(&format.field_terminator, &bytes[at..], last)?;
+    Some(line || field)
+}
+
+/// (it ends the line, its length) of the terminator at `at`, where `ends_at` has found one; at the end of the file the line ends with nothing.
+fn terminator_at(format: &FileFormat, bytes: &[u8], at: usize) -> (bool, usize) {
+    if at >= bytes.len() {
+        return (true, 0);
+    }
+    let rest = &bytes[at..];
+    let (field, line) = (&format.field_terminator, &format.line_terminator);
+    // The longer one wins where one begins with the other.
+    let line_first = line.len() >= field.len();
+    let starts = |t: &[u8]| !t.is_empty() && rest.starts_with(t);
+    match (starts(line), starts(field)) {
+        (true, true) if line_first => (true, line.len()),
+        (_, true) if !starts(line) || !line_first => (false, field.len()),
+        _ => (true, line.len()),
+    }
+}
+
+/// What a `FieldScan` has found a field to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ScannedText {
+    Null,
+    /// The bytes that stand here, as they are.
+    Verbatim(Range<usize>),
+    /// Something in it is escaped or doubled: a `LineParser` has to read the line.
+    Escaped,
+}
+
+/// A field that a `FieldScan` has come to the end of.
+pub(super) struct ScannedField {
+    pub text: ScannedText,
+    /// It is the last of its line.
+    pub ends_line: bool,
+    /// A terminator ends it, not the end of the file.
+    pub terminated: bool,
+}
+
+/// Finds where fields and lines end, by the rules of `LineParser`, and looks at no byte twice. For formats without a prefix that are not fixed, whose lines have a terminator, and
+/// character sets none of whose characters has ASCII within.
+pub(super) struct FieldScan {
+    format: FileFormat,
+    escape: Option<u8>,
+    quote: Option<u8>,
+    /// What a field that is not enclosed may be interrupted by.
+    stops: [u8; 3],
+    /// What lies before is known.
+    at: usize,
+    field: Option<OpenField>,
+}
+
+/// The field that a scan is in.
+#[derive(Clone, Copy)]
+struct OpenField {
+    /// Where its text begins.
+    start: usize,
+    enclosed: bool,
+    verbatim: bool,
+}
+
+impl FieldScan {
+    pub fn new(format: &FileFormat) -> FieldScan {
+        let (escape, quote) = (format.escaped_by.first().copied(), format.enclosed_by.first().copied());
+        let line = format.line_terminator[0];
+        let field = format.field_terminator.first().copied().unwrap_or(line);
+        FieldScan { format: format.clone(), escape, quote, stops: [escape.unwrap_or(line), field, line], at: 0, field: None }
+    }
+
+    /// Where the next field begins, if it is not in one.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The first end of a line that is not before `least`. None: not in these bytes. Later calls are for the same bytes and more behind them, but for those that `forget` has named.
+    pub fn line_end(&mut self, bytes: &[u8], least: usize) -> Option<usize> {
+        loop {
+            if self.next(bytes, false)?.ends_line && self.at >= least {
+                return Some(self.at);
+            }
         }
-        if rest.len() < terminator.len() && terminator.starts_with(rest) && !last {
+    }
+
+    /// The first `count` bytes are gone, up to where a line ended last.
+    pub fn forget(&mut self, count: usize) {
+        debug_assert!(self.field.is_none() && count <= self.at, "a field is not cut");
+        self.at -= count;
+    }
+
+    /// The next field. None: it does not end in these bytes; with `last`, of the file, every field does.
+    pub fn next(&mut self, bytes: &[u8], last: bool) -> Option<ScannedField> {
+        let mut field = match self.field {
+            Some(field) => field,
+            None => self.open(bytes, last)?,
+        };
+        let ended = self.find_end(&mut field, bytes, last);
+        self.field = if ended.is_some() { None } else { Some(field) };
+        ended
+    }
+
+    fn open(&mut self, bytes: &[u8], last: bool) -> Option<OpenField> {
+        let first = bytes.get(self.at).copied();
+        if first.is_none() && !last {
             return None;
         }
-        Some(rest.starts_with(terminator))
+        let enclosed = first.is_some() && first == self.quote;
+        self.at += usize::from(enclosed);
+        Some(OpenField { start: self.at, enclosed, verbatim: true })
     }
 
-    fn line_ends_at(&self, at: usize, last: bool) -> Option<bool> {
-        self.stands_at(&self.format.line_terminator, at, last)
+    fn find_end(&mut self, field: &mut OpenField, bytes: &[u8], last: bool) -> Option<ScannedField> {
+        loop {
+            let rest = &bytes[self.at..];
+            let found = match self.quote.filter(|_| field.enclosed) {
+                Some(quote) => memchr::memchr2(quote, self.escape.unwrap_or(quote), rest),
+                None => memchr::memchr3(self.stops[0], self.stops[1], self.stops[2], rest),
+            };
+            let Some(found) = found else {
+                self.at = bytes.len();
+                // A quote that nothing closes belongs to the text.
+                let start = field.start - usize::from(field.enclosed);
+                return last.then(|| ScannedField { text: self.text(field, bytes, start..bytes.len()), ends_line: true, terminated: false });
+            };
+            self.at += found;
+            let byte = Some(bytes[self.at]);
+            if byte == self.escape && !(field.enclosed && byte == self.quote) {
+                if self.at + 1 == bytes.len() && !last {
+                    return None;
+                }
+                field.verbatim = false;
+                self.at = bytes.len().min(self.at + 2);
+                continue;
+            }
+            let end = self.at;
+            if field.enclosed {
+                let next = bytes.get(end + 1).copied();
+                if next.is_none() && !last {
+                    return None;
+                }
+                if next == self.quote {
+                    field.verbatim = false;
+                    self.at += 2;
+                    continue;
+                }
+            }
+            // A quote ends the field only where a terminator follows.
+            let behind = end + usize::from(field.enclosed);
+            if !ends_at(&self.format, bytes, behind, last)? {
+                self.at += 1;
+                continue;
+            }
+            let (ends_line, length) = terminator_at(&self.format, bytes, behind);
+            self.at = behind + length;
+            return Some(ScannedField { text: self.text(field, bytes, field.start..end), ends_line, terminated: length > 0 });
+        }
     }
 
-    /// Whether a field ends at `at`: a terminator is there, or the end of the file. `None`: not known yet.
-    fn ends_at(&self, at: usize, last: bool) -> Option<bool> {
-        if at >= self.buffer.len() {
-            return last.then_some(true);
+    /// As the end of `LineParser::parse` has it.
+    fn text(&self, field: &OpenField, bytes: &[u8], range: Range<usize>) -> ScannedText {
+        let text = &bytes[range.clone()];
+        if !field.verbatim {
+            // Two bytes that are not as they stand: of an escape, or of a quote that is doubled.
+            let escaped_n = self.escape != self.quote && text.len() == 2 && Some(text[0]) == self.escape && text[1] == b'N';
+            return if escaped_n { ScannedText::Null } else { ScannedText::Escaped };
         }
-        let line = self.line_ends_at(at, last);
-        let field = self.stands_at(&self.format.field_terminator, at, last);
-        match (line, field) {
-            (Some(true), _) | (_, Some(true)) => Some(true),
-            (None, _) | (_, None) => None,
-            _ => Some(false),
-        }
-    }
-
-    /// (it ends the line, its length) of the terminator at `at`; at the end of the file the line ends with nothing.
-    fn terminator_at(&self, at: usize, last: bool) -> Option<(bool, usize)> {
-        if at >= self.buffer.len() {
-            return last.then_some((true, 0));
-        }
-        let rest = &self.buffer[at..];
-        let (field, line) = (&self.format.field_terminator, &self.format.line_terminator);
-        // The longer one wins where one begins with the other.
-        let line_first = line.len() >= field.len();
-        let starts = |t: &[u8]| !t.is_empty() && rest.starts_with(t);
-        match (starts(line), starts(field)) {
-            (true, true) if line_first => Some((true, line.len())),
-            (_, true) if !starts(line) || !line_first => Some((false, field.len())),
-            _ => Some((true, line.len())),
-        }
+        let word_null = !field.enclosed && self.quote.is_some() && text == b"NULL";
+        if word_null { ScannedText::Null } else { ScannedText::Verbatim(range) }
     }
 }
 

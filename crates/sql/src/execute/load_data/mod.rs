@@ -12,7 +12,7 @@ use bytes::Bytes;
 use highkey_table::{ColumnDef, Default as ColumnDefault, EncodedRows, OnDuplicate, Stage};
 use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, TypeKind, Value, errors};
 
-use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_plain};
+use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, can_cut, convert};
 use self::lines::{FieldText, LineParser};
 use super::inserter::{BULK_CHUNK_BYTES, Inserter};
 use super::query::BoundTables;
@@ -213,7 +213,7 @@ impl Session {
             self.begin_bulk(&mut inserter)?;
         }
         match block_plan(bound, charset, &inserter).filter(|_| !inserter.by_row) {
-            Some(plan) if is_plain(&bound.format) && !charset.hides_ascii(u8::MAX) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
+            Some(plan) if can_cut(&bound.format, charset) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
             plan => self.load_lines(bound, charset, source, &mut inserter, plan).await?,
         }
         self.state.check_strict()?;
@@ -309,7 +309,7 @@ impl Session {
         self.add_prepared(inserter, prepared).await
     }
 
-    /// Line by line: for formats whose lines cannot be told apart from the middle, and for tables that compute something of each row.
+    /// Line by line: for files that cannot be cut into blocks, and for tables that compute something of each row.
     async fn load_lines(
         &mut self,
         bound: &BoundLoad,

@@ -159,8 +159,8 @@ async fn load_data_and_outfile() {
 async fn load_data_numbers_lines_behind_given_ones() {
     let server = Server::new();
     let mut c = server.client().await;
-    // Read in blocks, and line by line.
-    for (name, format) in [("t", ""), ("u", "FIELDS OPTIONALLY ENCLOSED BY '\"'")] {
+    // Read in blocks, twice, and line by line.
+    for (name, format) in [("t", ""), ("u", "FIELDS OPTIONALLY ENCLOSED BY '\"'"), ("v", "CHARACTER SET gbk")] {
         c.ok(&format!("CREATE TABLE {name} (id INT PRIMARY KEY AUTO_INCREMENT, c CHAR(2))")).await;
         let file = b"\\N\ta\n5\tb\n\\N\tc\n3\td\n\\N\te\n100\tf\n\\N\tg\n0\th\n-4\ti\n\\N\tj\n";
         let mut sink = Collector { file: file.to_vec(), ..Collector::default() };

@@ -126,8 +126,9 @@ async fn a_duplicate_is_told_before_a_later_line_that_is_no_row() {
     let path = server.dir.path().join("lines");
     for (how, file) in [
         ("", "1\t1\n1\t2\nx\t3\n"),
-        // Line by line.
         ("FIELDS ENCLOSED BY '\"'", "1\t1\n1\t2\nx\t3\n"),
+        // Line by line.
+        ("CHARACTER SET gbk", "1\t1\n1\t2\nx\t3\n"),
         ("(a, @b) SET b = CONCAT(@b, '')", "1\t1\n1\t2\n3\tx\n"),
     ] {
         std::fs::write(&path, file).unwrap();
@@ -137,4 +138,36 @@ async fn a_duplicate_is_told_before_a_later_line_that_is_no_row() {
         assert_ne!(c.error(&load).await.0, 1062, "{how}");
         assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0", "{how}");
     }
+}
+
+/// Of several blocks, which are cut where lines end and not within quotes.
+#[tokio::test]
+async fn a_file_of_enclosed_fields_is_read_in_blocks() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c VARCHAR(40))").await;
+    let path = server.dir.path().join("lines");
+    let mut file = String::from("a,\"b\n");
+    for n in 0..100_000 {
+        file += &match n % 4 {
+            0 => format!("{n},\"a,b\",\"two\nlines\"\n"),
+            1 => format!("\"{n}\",\"say \"\"so\"\"\",NULL\n"),
+            2 => format!("{n},a\"b\",\\N\n"),
+            _ => format!("{n},\"a\"b\",\"\\\"\n\"\n"),
+        };
+    }
+    std::fs::write(&path, &file).unwrap();
+    assert!(file.len() > 3 << 19, "of several blocks");
+    let load = |ignore: &str| format!("LOAD DATA INFILE '{}' {ignore} INTO TABLE t FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES", path.display());
+    c.ok(&load("")).await;
+    let counted = c.rows("SELECT a % 4, b, REPLACE(c, '\\n', '~'), COUNT(*) FROM t GROUP BY 1, 2, 3 ORDER BY 1").await;
+    let expected = [["0", "a,b", "two~lines", "25000"], ["1", "say \"so\"", "NULL", "25000"], ["2", "a\"b\"", "NULL", "25000"], ["3", "a\"b", "\"~", "25000"]];
+    assert_eq!(counted, expected);
+    // A row that the session has to make, among the others.
+    c.ok("TRUNCATE TABLE t").await;
+    std::fs::write(&path, file.replacen("70000,\"a,b\"", "70000x,\"a,b\"", 1)).unwrap();
+    c.ok(&load("IGNORE")).await;
+    let warnings = c.rows("SHOW WARNINGS").await;
+    assert!(warnings.len() == 1 && warnings[0][2].ends_with("at row 70001"), "{warnings:?}");
+    assert_eq!(c.rows("SELECT COUNT(*), SUM(a = 70000) FROM t").await, table("100000 1"));
 }

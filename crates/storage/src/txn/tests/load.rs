@@ -237,6 +237,27 @@ fn a_load_that_is_given_back_leaves_nothing() {
 }
 
 #[test]
+fn a_row_is_found_in_a_load_that_is_not_attached() {
+    let (engine, index) = engine();
+    for count in [1, 3, 5_000] {
+        let mut rows = numbered(count, 100);
+        rows.insert(b"long".to_vec(), vec![4; 30_000]);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        let mut load = txn.load(index).unwrap().unwrap();
+        rows.iter().for_each(|(key, value)| load.push(&mut txn, key, value).unwrap());
+        let sealed = load.seal(&mut txn).unwrap();
+        for (key, value) in &rows {
+            assert_eq!(sealed.get(&txn, key).unwrap().as_ref(), Some(value));
+            assert_eq!(sealed.get(&txn, &[key.as_slice(), b"x"].concat()).unwrap(), None);
+        }
+        assert_eq!(sealed.get(&txn, b"").unwrap(), None);
+        drop(sealed);
+        txn.rollback().unwrap();
+        assert_eq!(pages_owned(&engine, index).len(), 1);
+    }
+}
+
+#[test]
 fn others_come_first() {
     let (engine, index) = engine();
     let mut rows = numbered(500, 100);

@@ -1,11 +1,12 @@
 //! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
-//! `filter`: conditions evaluated by the scan. `keys`: rows found, or left out, by the keys of a join.
+//! `filter`: conditions evaluated by the scan. `keys`: rows found, or left out, by the keys of a join. `open`: ranges of each execution.
 
 mod batches;
 mod columns;
 mod decode;
 mod filter;
 mod keys;
+mod open;
 
 use std::any::Any;
 use std::fmt;
@@ -59,6 +60,7 @@ use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
 pub(super) use columns::ColumnCache;
+pub(super) use open::OpenConditions;
 use columns::TableColumns;
 use filter::Filter;
 use keys::ByKeys;
@@ -108,6 +110,8 @@ pub(super) struct BaseTable {
     others: Arc<[Access]>,
     /// What index hints leave.
     choice: IndexChoice,
+    /// What is asked of its rows, if the plan is to serve for other constants than those of `access`, too.
+    open: Option<Arc<OpenConditions>>,
 }
 
 impl BaseTable {
@@ -121,8 +125,9 @@ impl BaseTable {
         access: Access,
         others: Vec<Access>,
         choice: IndexChoice,
+        open: Option<OpenConditions>,
     ) -> BaseTable {
-        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice }
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice, open: open.map(Arc::new) }
     }
 
     /// The entries of the index that is read are enough.
@@ -382,9 +387,17 @@ impl ScanExec {
         ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), measure: OnceLock::new(), properties: Arc::new(properties) }
     }
 
-    /// The scan for another execution of its plan: nothing of it has been read, and the table is cut as it is now.
-    pub fn anew(&self) -> Result<ScanExec> {
-        Ok(self.unread(self.source.pieces()?))
+    /// The scan for another execution of its plan: nothing of it has been read, its ranges are those of this execution's constants, and the table is cut as it is
+    /// now. `None` if another plan is the better one for these.
+    pub fn anew(&self) -> Result<Option<ScanExec>> {
+        let mut source = self.source.clone();
+        if let Some(open) = &self.source.open
+            && !open.set_ranges(&mut source)?
+        {
+            return Ok(None);
+        }
+        let pieces = source.pieces()?;
+        Ok(Some(ScanExec { source, ..self.unread(pieces) }))
     }
 
     /// The scan with these pieces, none of which has been read. It shares what is known of its rows: the operators above a scan with the same properties

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use parking_lot::Mutex;
 
 use super::context::Owner;
@@ -118,10 +121,22 @@ impl Parameters {
     fn value(&self, key: &Key) -> Result<ScalarValue> {
         let keys = self.keys.lock();
         match keys.iter().find(|(known, _)| known == key) {
-            Some((_, value)) if self.known.load(Ordering::Acquire) => Ok(value.clone()),
-            _ => exec_err!("a parameter without a value"),
+            Some((_, value)) => Ok(value.clone()),
+            None => exec_err!("a parameter without a value"),
         }
     }
+}
+
+/// A condition with constants in place of parameters. While a plan is made, that is for estimates.
+pub(super) fn with_constants(condition: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+    condition.transform_up(|part| {
+        let function = part.downcast_ref::<ScalarFunctionExpr>();
+        let parameter = function.and_then(|function| function.fun().inner().downcast_ref::<Parameter>());
+        Ok(match parameter.map(Parameter::constant).transpose()? {
+            Some(value) => Transformed::yes(Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>),
+            None => Transformed::no(part),
+        })
+    })
 }
 
 /// Some part of it is a parameter.
@@ -147,8 +162,8 @@ impl Parameter {
         Arc::new(ScalarUDF::new_from_impl(Parameter { name, key, owner, signature: any_arguments(0, Volatility::Immutable) }))
     }
 
-    /// Its value in this execution.
-    pub fn value(&self) -> Result<ScalarValue> {
+    /// Its value in this execution, or in the one that the plan is made for.
+    fn constant(&self) -> Result<ScalarValue> {
         self.owner.shared()?.parameters.value(&self.key)
     }
 }
@@ -185,6 +200,9 @@ impl ScalarUDFImpl for Parameter {
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(self.value()?))
+        if !self.owner.shared()?.parameters.known.load(Ordering::Acquire) {
+            return exec_err!("a parameter has no value yet");
+        }
+        Ok(ColumnarValue::Scalar(self.constant()?))
     }
 }

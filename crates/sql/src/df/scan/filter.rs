@@ -9,7 +9,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBat
 use datafusion::arrow::compute::{and, filter, prep_null_mask_filter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -18,7 +18,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::columns::Packed;
 use crate::df::kernel::KernelFunction;
-use crate::df::parameters::Parameter;
+use crate::df::parameters::with_constants;
 
 /// The conditions of a scan, all of which a row must satisfy.
 pub(super) struct Filter {
@@ -65,7 +65,7 @@ impl Filter {
             columns.sort_unstable();
             columns.dedup();
             let schema = Arc::new(schema.project(&columns)?);
-            let holds = with_values(reassign_expr_columns(condition.clone(), &schema)?)?;
+            let holds = with_constants(reassign_expr_columns(condition.clone(), &schema)?).data()?;
             let calls = holds.exists(|part| Ok(part.downcast_ref::<ScalarFunctionExpr>().is_some()))?;
             let raises = calls && holds.exists(|part| Ok(part.downcast_ref::<ScalarFunctionExpr>().is_some_and(may_raise)))?;
             let bound = bound(&holds, &schema);
@@ -176,20 +176,6 @@ fn holds(condition: &Condition, arrays: Vec<ArrayRef>, rows: usize) -> Result<Bo
     let holds = condition.holds.evaluate(&batch)?.into_array(rows)?;
     let holds = as_boolean_array(&holds)?;
     Ok(if holds.null_count() > 0 { prep_null_mask_filter(holds) } else { holds.clone() })
-}
-
-/// The condition with the values that parameters have in this execution.
-fn with_values(condition: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
-    condition
-        .transform_up(|part| {
-            let function = part.downcast_ref::<ScalarFunctionExpr>();
-            let parameter = function.and_then(|function| function.fun().inner().downcast_ref::<Parameter>());
-            Ok(match parameter.map(Parameter::value).transpose()? {
-                Some(value) => Transformed::yes(Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>),
-                None => Transformed::no(part),
-            })
-        })
-        .data()
 }
 
 fn may_raise(function: &ScalarFunctionExpr) -> bool {

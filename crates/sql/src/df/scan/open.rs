@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use super::BaseTable;
 use crate::df::context::Shared;
 use crate::df::lower::rows_found;
-use crate::expr::{EvalContext, SharedContext};
+use crate::expr::EvalContext;
 use crate::plan::{Expr, index_access, key_ranges, selectivity_by_indexes};
 
 /// What is asked of the rows of a table, with parameters.

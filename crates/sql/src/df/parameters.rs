@@ -139,10 +139,10 @@ pub(super) fn with_constants(condition: Arc<dyn PhysicalExpr>) -> Result<Transfo
     })
 }
 
-/// Some part of it is a parameter.
+/// Some part of it is a parameter of the plan. (Those of a statement that was bound with its parameters left open are constants here.)
 pub(super) fn has_parameter(expr: &Expr) -> bool {
     let mut found = false;
-    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Param(_)));
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Param(parameter) if operand_number(parameter).is_some()));
     found
 }
 

@@ -11,7 +11,7 @@ use super::{CompareBy, Expr, ExprKind, Rel, RelKind, SubqueryKind};
 use crate::stack;
 
 /// Operands are numbered as parameters that no statement has.
-const FIRST: usize = 1 << 16;
+const FIRST: usize = usize::MAX / 2;
 
 /// The parameter that stands for the n-th operand of a query.
 pub fn operand_parameter(number: usize) -> ExprKind {

@@ -16,7 +16,7 @@ use crate::df::repr::{DECIMAL128_DIGITS, Repr, scalar};
 use crate::df::text::LikePattern;
 use crate::df::wrapped::Wrapped;
 use crate::functions::FuncId;
-use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, operand_number};
 
 /// Expressions of more levels, and AND and OR of more parts, are the row evaluator's as a whole. DataFusion needs time with the square of their size or
 /// worse to plan them, and stack that nobody guards to drop them.
@@ -82,7 +82,7 @@ impl Lowerer {
                 self.shared.note_constant(&constant, expr);
                 Ok(literal(constant))
             }
-            ExprKind::Param(parameter) => self.value(&self.settled(*parameter)?, scope),
+            ExprKind::Param(parameter) if operand_number(*parameter).is_some() => self.value(&self.settled(*parameter)?, scope),
             kind if kind.is_predicate() && Repr::of(&expr.ty.ty) == Repr::Int => Ok(truth_as_int(self.condition(expr, scope)?)),
             // DataFusion tries what a WHEN comes to while it plans, which must do nothing.
             ExprKind::Case { .. } if !expr.is_repeatable() && !holds_subquery(expr) => self.wrapped(expr, scope, false),
@@ -266,7 +266,9 @@ impl Lowerer {
 
     /// `expr` in a form of comparison.
     pub fn key(&self, expr: &Expr, form: KeyForm, scope: &Scope) -> Result<DfExpr> {
-        if let ExprKind::Param(parameter) = expr.kind {
+        if let ExprKind::Param(parameter) = expr.kind
+            && operand_number(parameter).is_some()
+        {
             let Some(value) = self.parameter_value(parameter, form)? else { return self.key(&self.settled(parameter)?, form, scope) };
             let key = Key { parameter, form, data_type: value.data_type() };
             self.shared.parameters.add(key.clone(), value);
@@ -472,7 +474,7 @@ impl Lowerer {
                 Ok(value) => e.kind = ExprKind::Literal(value),
                 Err(_) => known = false,
             },
-            ExprKind::Param(parameter) => match self.shared.parameters.written(parameter) {
+            ExprKind::Param(parameter) if operand_number(parameter).is_some() => match self.shared.parameters.written(parameter) {
                 Some(constant) => *e = constant.clone(),
                 None => known = false,
             },
@@ -513,7 +515,7 @@ impl Arguments<'_> {
                 Ok(value) => expr.kind = ExprKind::Literal(value),
                 Err(error) => self.error = Some(error),
             },
-            ExprKind::Param(parameter) => match self.lowerer.settled(*parameter) {
+            ExprKind::Param(parameter) if operand_number(*parameter).is_some() => match self.lowerer.settled(*parameter) {
                 Ok(constant) => *expr = constant,
                 Err(error) => self.error = Some(error),
             },

@@ -329,6 +329,25 @@ async fn more_values_differ_later() {
     assert_eq!(in_turn(&server, &mut c, sql, &values).await, 3);
 }
 
+/// Operands that have one value when the plan is made are not one operand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_are_equal_at_first_differ_later() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let values = [["1", "1"], ["2", "2"], ["1", "3"], ["3", "1"], ["4", "2"], ["2", "2"]].map(ints);
+    let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+    for sql in [
+        "SELECT id FROM b WHERE id = ? OR id = ? ORDER BY id",
+        "SELECT id FROM b WHERE id = ? OR a_id = ? ORDER BY id",
+        "SELECT id FROM b WHERE id >= ? AND a_id >= ? ORDER BY id",
+        "SELECT id FROM b WHERE v > 10 AND id > ? AND id >= ? ORDER BY id",
+        "SELECT id, SUM(CASE WHEN a_id > ? THEN v ELSE 0 END), SUM(CASE WHEN a_id > ? THEN v ELSE 1 END) FROM b GROUP BY id ORDER BY id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id AND b.id >= ? WHERE a.id >= ? ORDER BY a.id, b.id",
+    ] {
+        in_turn(&server, &mut c, sql, &values).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_another_kind_make_another_plan() {
     let server = Server::new();

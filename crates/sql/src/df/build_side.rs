@@ -16,6 +16,7 @@ use datafusion::physical_plan::statistics::StatisticsContext;
 
 use super::kept_rows::KeptRowsExec;
 use super::materialize::CteExec;
+use super::parameters::with_constants;
 use super::scan::ScanExec;
 
 /// Exchanges the sides of joins whose left side has more rows, by estimates of ours, after DataFusion has chosen by what it knows, and decides
@@ -111,9 +112,13 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
     }
     let inputs: Vec<Rows> = plan.children().into_iter().map(rows).collect();
     let sum = Rows { estimate: inputs.iter().map(|r| r.estimate).sum::<f64>().max(1.0), whole: inputs.iter().map(|r| r.whole).sum::<f64>().max(1.0) };
-    if plan.is::<FilterExec>() {
-        // DataFusion knows the share of a condition on a column with a histogram.
-        let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        // DataFusion knows the share of a condition on a column with a histogram, if it sees the constants.
+        let statistics = |plan: &dyn ExecutionPlan| StatisticsContext::new().compute(plan, &StatisticsArgs::new());
+        let known = match with_constants(filter.predicate().clone()) {
+            Ok(closed) if closed.transformed => FilterExec::try_new(closed.data, filter.input().clone()).and_then(|filter| statistics(&filter)),
+            _ => statistics(plan.as_ref()),
+        };
         if let Some(known) = known.ok().and_then(|statistics| statistics.num_rows.get_value().copied()) {
             return Rows { estimate: (known as f64).max(1.0), ..sum };
         }

@@ -24,6 +24,7 @@ use super::error::{is_of_rows, user};
 use super::kept::{KeptPlan, PlanSlot};
 use super::materialize::MaterializedCte;
 use super::memory::OwnMemory;
+use super::parameters::Parameters;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::measure::Profile;
@@ -181,6 +182,8 @@ pub(super) struct Shared {
     constants: Mutex<HashMap<String, String>>,
     /// What its plan knows it by.
     pub owner: Arc<Owner>,
+    /// The constants that its plan is made without.
+    pub parameters: Parameters,
     /// Its plan holds what is this execution's only.
     for_once: AtomicBool,
     /// Its plan runs others when it is executed.
@@ -196,6 +199,7 @@ impl Shared {
         let wanted = cx.parallel.wanted();
         let in_order = cx.parallel.shows_order(rel);
         let examined_before = cx.examined.load(Ordering::Relaxed);
+        let parameters = Parameters::of(cx.slot.as_ref(), rel);
         let shared = Arc::new(Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
@@ -238,6 +242,7 @@ impl Shared {
             explain,
             constants: Mutex::default(),
             owner,
+            parameters,
             for_once: AtomicBool::new(false),
             runs_inside: AtomicBool::new(false),
         });
@@ -539,6 +544,14 @@ impl Shared {
             Some(own) => context.with_runtime(own.environment.clone()),
             None => context,
         })
+    }
+
+    /// The query is planned again in the same attempt, as if it had not been planned yet.
+    pub fn plan_again(&self) {
+        self.for_once.store(false, Ordering::Relaxed);
+        self.runs_inside.store(false, Ordering::Relaxed);
+        self.forget_ctes();
+        (self.start_over)();
     }
 
     fn start_anew(&self) {

@@ -4,8 +4,8 @@
 //! execution takes a copy of it whose operators have a state of their own and whose scans are cut anew, and adds what is added to every plan (`super::ready`).
 //! Its functions and scans know the query by their [`Owner`], so that the plan holds no snapshot and nothing of a session while nobody executes it.
 //!
-//! Who keeps the slot answers for it that the query is the same, to its constants, under the same variables, that its tables are defined as they were, and
-//! that planning it again would warn of nothing.
+//! Who keeps the slot answers for it that the query is the same, to its constants but those that are left open (`super::parameters`), under the same variables, that its
+//! tables are defined as they were, and that planning it again would warn of nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::context::{Owner, Shared};
+use super::lower::Lowerer;
 use super::parallel::OrderWatch;
+use super::parameters::Key;
 use super::scan::ScanExec;
 use super::{Physical, Planned, ready};
 
@@ -25,9 +27,36 @@ use super::{Physical, Planned, ready};
 pub struct PlanSlot {
     plan: Mutex<Option<KeptPlan>>,
     used: AtomicBool,
+    /// The operands of the query (`plan::for_each_operand`) whose values may be others the next time; by number.
+    open: Vec<usize>,
+    /// Its plan depends on them after all.
+    closed: AtomicBool,
 }
 
 impl PlanSlot {
+    /// For a plan that serves for any values of these operands.
+    pub fn opening(open: Vec<usize>) -> PlanSlot {
+        PlanSlot { open, ..PlanSlot::default() }
+    }
+
+    /// The operands that it was made for any values of.
+    pub fn open(&self) -> &[usize] {
+        &self.open
+    }
+
+    /// No plan of the query serves for other values than those that it was made for.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty() && !self.is_closed()
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     /// There is a plan for the next execution.
     pub fn is_full(&self) -> bool {
         self.plan.lock().is_some()
@@ -55,24 +84,39 @@ pub(super) struct KeptPlan {
     pub owner: Arc<Owner>,
     /// Its operators watch by it.
     pub order: OrderWatch,
+    /// Its parameters.
+    keys: Vec<Key>,
 }
 
 impl KeptPlan {
     /// Keeps a plan that was just made, if it may be executed again: `None` otherwise.
     pub fn of(planned: &Planned, shared: &Shared) -> Option<KeptPlan> {
         // Later attempts have plans of another kind.
-        (!shared.is_for_once() && shared.attempt() == 0)
-            .then(|| KeptPlan { planned: planned.clone(), in_order: shared.in_order(), owner: shared.owner.clone(), order: shared.order.clone() })
+        (!shared.is_for_once() && shared.attempt() == 0).then(|| KeptPlan {
+            planned: planned.clone(),
+            in_order: shared.in_order(),
+            owner: shared.owner.clone(),
+            order: shared.order.clone(),
+            keys: shared.parameters.keys(),
+        })
     }
 
-    /// The plan for an execution, whose `shared` was made for it. `None` if another is needed: it has another number of threads now, or memory has another limit.
+    /// The plan for an execution, whose `shared` was made for it. `None` if another is needed: it has another number of threads now, memory has another limit, or
+    /// it was made for far fewer or far more rows.
     pub async fn ready(&self, shared: &Arc<Shared>) -> Result<Option<Physical>> {
         let Planned { cost, planning, .. } = self.planned;
         shared.check_killed()?;
         if shared.in_order() != self.in_order || !Arc::ptr_eq(&shared.engine.state(planning), &self.planned.state) {
             return Ok(None);
         }
-        let mut planned = self.planned.clone();
+        let lowerer = Lowerer::new(shared.clone());
+        for key in &self.keys {
+            match lowerer.parameter_value(key.parameter, key.form)? {
+                Some(value) if value.data_type() == key.data_type => shared.parameters.add(key.clone(), value),
+                _ => return Ok(None),
+            }
+        }
+        let Some(mut planned) = self.planned.clone().anew()? else { return Ok(None) };
         if planned.degree.is_some() {
             let degree = shared.degree(cost, true).await;
             if shared.threads(degree) != planning.degree {
@@ -80,20 +124,27 @@ impl KeptPlan {
             }
             planned.degree = Some(degree);
         }
-        Ok(Some(ready(shared, planned.anew()?, true).await?))
+        shared.parameters.know();
+        Ok(Some(ready(shared, planned, true).await?))
     }
 }
 
 impl Planned {
-    /// The plan for an execution of its own.
-    pub fn anew(self) -> Result<Planned> {
+    /// The plan for an execution of its own; `None` if its scans read far fewer or far more rows than it was made for.
+    pub fn anew(self) -> Result<Option<Planned>> {
+        let mut fits = true;
         let physical = self.physical.transform_up(|node| {
-            let fresh = match node.downcast_ref::<ScanExec>() {
-                Some(scan) => Arc::new(scan.anew()?) as Arc<dyn ExecutionPlan>,
+            let fresh = match node.downcast_ref::<ScanExec>().map(ScanExec::anew).transpose()? {
+                Some(Some(scan)) => Arc::new(scan) as Arc<dyn ExecutionPlan>,
+                Some(None) => {
+                    fits = false;
+                    return Ok(Transformed::no(node));
+                }
                 None => node.reset_state()?,
             };
             Ok(Transformed::yes(fresh))
         });
-        Ok(Planned { physical: physical.data()?, ..self })
+        let physical = physical.data()?;
+        Ok(if fits { Some(Planned { physical, ..self }) } else { None })
     }
 }

@@ -6,7 +6,7 @@
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
 //! - `build_side`, `sideways`, `key_set`, `key_tuples`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `sent`: rows that are not given twice. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `awake`: on which processors they are. `activity`: what others see of them. `yielding`: when they let go of their thread. `one_by_one`: rows of queries that do something for each.
-//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `kept_rows`: rows that were read before. `temp_space`: that of other files. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
+//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution, `parameters`: without the values of some constants. `kept_rows`: rows that were read before. `temp_space`: that of other files. `lateral`: LATERAL and JSON_TABLE. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text, `wording`: their expressions. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -38,6 +38,7 @@ mod memory;
 mod merge_join;
 mod one_by_one;
 mod parallel;
+mod parameters;
 mod read_ahead;
 mod recursion;
 mod repr;
@@ -412,10 +413,23 @@ struct Physical {
 const MOST_LEVELS: usize = 1000;
 
 /// The plan to execute, its columns in the order of the relation's fields. `kept`: where it is kept for the next execution if it can be.
-async fn physical(shared: &Arc<Shared>, mut rel: Rel, kept: Option<&mut Option<KeptPlan>>) -> DfResult<Physical> {
+async fn physical(shared: &Arc<Shared>, rel: Rel, kept: Option<&mut Option<KeptPlan>>) -> DfResult<Physical> {
     if rel.size().1 > MOST_LEVELS {
         return Err(user(stack::overrun()));
     }
+    let planned = match kept {
+        Some(kept) => planned_to_keep(shared, rel, kept).await?,
+        None => planned_rel(shared, rel).await?,
+    };
+    shared.parameters.know();
+    let physical = ready(shared, planned, true).await?;
+    if !shared.explain {
+        note(shared, &physical)?;
+    }
+    Ok(physical)
+}
+
+async fn planned_rel(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Planned> {
     let lowerer = Lowerer::new(shared.clone());
     if !shared.explain {
         lowerer.fold_constant_subqueries(&mut rel)?;
@@ -423,18 +437,34 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel, kept: Option<&mut Option<K
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    let mut planned = planned(shared, &plan, shared.in_order()).await?;
-    if let Some(kept) = kept {
-        *kept = KeptPlan::of(&planned, shared);
-        if kept.is_some() {
-            planned = planned.anew()?;
+    planned(shared, &plan, shared.in_order()).await
+}
+
+/// A plan for this execution, which is kept in `kept` for the next one if it can be: for any values of the constants that its slot leaves open, or else for these.
+async fn planned_to_keep(shared: &Arc<Shared>, rel: Rel, kept: &mut Option<KeptPlan>) -> DfResult<Planned> {
+    if shared.parameters.are_open() && shared.attempt() == 0 {
+        let planned = planned_rel(shared, shared.parameters.opened(&rel)).await;
+        if let Ok(planned) = planned
+            && shared.parameters.are_open()
+            && let Some(open) = KeptPlan::of(&planned, shared)
+            && let Some(planned) = planned.anew()?
+        {
+            *kept = Some(open);
+            return Ok(planned);
         }
+        shared.check_killed()?;
+        shared.parameters.close();
+        shared.plan_again();
     }
-    let physical = ready(shared, planned, true).await?;
-    if !shared.explain {
-        note(shared, &physical)?;
+    let planned = planned_rel(shared, rel).await?;
+    *kept = KeptPlan::of(&planned, shared);
+    if kept.is_some()
+        && let Some(planned) = planned.clone().anew()?
+    {
+        return Ok(planned);
     }
-    Ok(physical)
+    *kept = None;
+    Ok(planned)
 }
 
 /// A plan is about to be executed: what others see of it.

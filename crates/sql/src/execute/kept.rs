@@ -1,8 +1,11 @@
 //! SELECT of a prepared statement, or of a text that comes again, that is planned with the values of its parameters: what DataFusion runs. It is kept with its
-//! plan for other executions with the same values.
+//! plan for other executions with the same values, or with others of which columns are compared with others only.
 //!
 //! Kept is what another execution would bind and plan the same way: nothing in it depends on more than its text, the values, the session's variables and the
 //! definitions of its tables, and planning it has warned of nothing. Constants in its plan, ranges of indexes among them, are of these values.
+//!
+//! An execution with other values binds the statement. If that gives a query like a kept one (`plan::is_alike`), it differs in what columns are compared with at most:
+//! its plan is made for any such values, and serves the executions after it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use super::query::{BoundTables, Destination};
 use super::{Failure, Outcome};
 use crate::df::PlanSlot;
 use crate::parse::ast;
-use crate::plan::{BoundQuery, ExprKind};
+use crate::plan::{self, BoundQuery, ExprKind};
 use crate::prepared::{PreparedStatement, Settings};
 use crate::session::{ResultSink, Session, StatusCounter};
 use crate::variables::Values;
@@ -48,7 +51,14 @@ struct KeptQuery {
     facts: Vec<TableFacts>,
     slot: Arc<PlanSlot>,
     /// Of `Instance::plan_room`.
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
+}
+
+impl KeptQuery {
+    /// Its plan was made for tables such as they are now.
+    fn facts_hold(&self) -> bool {
+        self.tables.tables.iter().zip(&self.facts).all(|((table, _), facts)| facts.hold_for(&TableFacts::of(table)))
+    }
 }
 
 impl KeptQueries {
@@ -143,12 +153,12 @@ impl Session {
                 kept
             }
             None => {
-                let bound = self.bind_query(query).await?;
+                let mut bound = self.bind_query(query).await?;
                 let fast = self.compile_fast(&bound)?;
                 // A hint's variables are the execution's: no other finds the same ones.
                 let alike = fast.is_none() && statement.parsed.set_vars.is_empty() && is_planned_alike(&bound);
-                let values = values.filter(|_| alike).and_then(|values| Some((values, self.room_to_keep(&bound)?)));
-                let Some((values, room)) = values else {
+                let values = values.filter(|_| alike).and_then(|values| Some((values, self.plan_place(statement.number, &mut bound)?)));
+                let Some((values, (slot, facts, room))) = values else {
                     return self.run_query(&bound, fast.as_ref(), None, sink).await;
                 };
                 let tables = BoundTables::of_query(&bound);
@@ -157,11 +167,11 @@ impl Session {
                     values,
                     settings: Settings::of(self),
                     variables: self.state.variables.clone(),
-                    facts: tables.tables.iter().map(|(table, _)| TableFacts::of(table)).collect(),
+                    facts,
                     tables,
                     bound,
-                    slot: Arc::default(),
-                    _room: room,
+                    slot,
+                    room,
                 }
             }
         };
@@ -174,6 +184,40 @@ impl Session {
             self.prepared.kept.keep(kept);
         }
         Ok(Outcome::Rows { count, found: true })
+    }
+
+    /// Where the plan of a query is to be kept, with what is known of its tables, and the room for it: those of a kept query of the statement that is like it, which
+    /// it replaces. `None` if there is no room.
+    fn plan_place(&mut self, statement: u64, bound: &mut BoundQuery) -> Option<(Arc<PlanSlot>, Vec<TableFacts>, OwnedSemaphorePermit)> {
+        if let Some(mut kept) = self.take_alike(statement, bound) {
+            let differ = plan::differing_operands(&mut kept.bound.rel, &mut bound.rel);
+            let mut open = kept.slot.open().to_vec();
+            if differ.iter().all(|operand| open.contains(operand)) {
+                return Some((kept.slot, kept.facts, kept.room));
+            }
+            open.extend(differ);
+            return Some((Arc::new(PlanSlot::opening(open)), facts_of(bound), kept.room));
+        }
+        Some((Arc::default(), facts_of(bound), self.room_to_keep(bound)?))
+    }
+
+    /// A kept query of the statement that is like this one, under the same settings and with tables that are still like what they were. None if another one of the
+    /// statement depends on its values.
+    fn take_alike(&mut self, statement: u64, bound: &BoundQuery) -> Option<KeptQuery> {
+        let (settings, variables) = (Settings::of(self), &self.state.variables);
+        let kept = &self.prepared.kept.0;
+        if self.state.locks.has_tables() || kept.iter().any(|kept| kept.statement == statement && kept.slot.is_closed()) {
+            return None;
+        }
+        let at = kept.iter().position(|kept| {
+            kept.statement == statement
+                && kept.settings == settings
+                && Arc::ptr_eq(&kept.variables, variables)
+                && kept.bound.hints == bound.hints
+                && plan::is_alike(&kept.bound.rel, &bound.rel)
+                && kept.facts_hold()
+        })?;
+        Some(self.prepared.kept.0.remove(at))
     }
 
     /// Room for a query among those that all sessions keep; where there is none, in place of this session's oldest.
@@ -193,9 +237,12 @@ impl Session {
             && Arc::ptr_eq(&kept.variables, &self.state.variables)
             // It may use names that are not locked.
             && !self.state.locks.has_tables();
-        let facts_hold = || kept.tables.tables.iter().zip(&kept.facts).all(|((table, _), facts)| facts.hold_for(&TableFacts::of(table)));
-        Ok(same && self.open_tables(&kept.tables).await? && facts_hold())
+        Ok(same && self.open_tables(&kept.tables).await? && kept.facts_hold())
     }
+}
+
+fn facts_of(bound: &BoundQuery) -> Vec<TableFacts> {
+    BoundTables::of_query(bound).tables.iter().map(|(table, _)| TableFacts::of(table)).collect()
 }
 
 /// The values, so that only the same ones are written the same: 1.0 is not 1.00, and 0 is not -0. `None` if they are long, or many.

@@ -11,6 +11,7 @@ mod implied;
 mod joins;
 mod json_table;
 mod merge;
+mod operands;
 mod pruning;
 mod query;
 mod ranges;
@@ -29,6 +30,7 @@ pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unr
 pub use implied::implied_constants;
 pub use joins::{JoinGraph, JoinedTable};
 pub use json_table::{JsonColumn, JsonOtherwise, JsonRows, JsonSource};
+pub use operands::{differing_operands, for_each_operand, is_alike, operand_number, operand_parameter};
 pub use pruning::{is_fixed, pruned};
 pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};

@@ -12,7 +12,7 @@ use crate::stack;
 pub use crate::parse::ast::SetOperator;
 
 /// A column of an operator's output, with what a result set says about it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Name, as the result set shows it.
     pub name: Str,

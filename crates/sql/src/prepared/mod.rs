@@ -2,7 +2,7 @@
 //!
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
 //! as the tables are as they were and the session's settings that binding looks at have not changed. What DataFusion runs is planned with the values of its
-//! parameters, and kept for other executions with the same ones (`execute::KeptQueries`).
+//! parameters, and kept for other executions with the same ones, or with any that columns are compared with (`execute::KeptQueries`).
 //!
 //! It runs in the database that was the current one when it was prepared, as MySQL's do.
 

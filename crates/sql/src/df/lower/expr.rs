@@ -11,11 +11,12 @@ use highkey_types::{Collation, ColumnType, TypeKind, Value};
 use super::guard::holds_subquery;
 use super::{Lowerer, Scope};
 use crate::df::kernel::{Arithmetic, DatePart, Kernel, KernelFunction};
+use crate::df::parameters::{Key, Parameter};
 use crate::df::repr::{DECIMAL128_DIGITS, Repr, scalar};
 use crate::df::text::LikePattern;
 use crate::df::wrapped::Wrapped;
 use crate::functions::FuncId;
-use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, operand_number};
 
 /// Expressions of more levels, and AND and OR of more parts, are the row evaluator's as a whole. DataFusion needs time with the square of their size or
 /// worse to plan them, and stack that nobody guards to drop them.
@@ -81,6 +82,7 @@ impl Lowerer {
                 self.shared.note_constant(&constant, expr);
                 Ok(literal(constant))
             }
+            ExprKind::Param(parameter) if operand_number(*parameter).is_some() => self.value(&self.settled(*parameter)?, scope),
             kind if kind.is_predicate() && Repr::of(&expr.ty.ty) == Repr::Int => Ok(truth_as_int(self.condition(expr, scope)?)),
             // DataFusion tries what a WHEN comes to while it plans, which must do nothing.
             ExprKind::Case { .. } if !expr.is_repeatable() && !holds_subquery(expr) => self.wrapped(expr, scope, false),
@@ -216,7 +218,7 @@ impl Lowerer {
         if left.has_hidden_digits() || right.has_hidden_digits() {
             return Ok(None);
         }
-        let Some(form) = key_form(by, &[left, right]) else { return Ok(None) };
+        let Some(form) = key_form(by, &[self.as_written(left), self.as_written(right)]) else { return Ok(None) };
         let operator = operator(op);
         Ok(Some(binary_expr(self.key(left, form, scope)?, operator, self.key(right, form, scope)?)))
     }
@@ -236,8 +238,42 @@ impl Lowerer {
         Ok(any.map(|any| if negated { DfExpr::Not(Box::new(any)) } else { any }))
     }
 
+    /// The constant that a parameter stands for now, or else `expr` itself.
+    fn as_written<'e>(&'e self, expr: &'e Expr) -> &'e Expr {
+        match expr.kind {
+            ExprKind::Param(parameter) => self.shared.parameters.written(parameter).unwrap_or(expr),
+            _ => expr,
+        }
+    }
+
+    /// The same of a parameter where it is not compared: the plan depends on its value.
+    fn settled(&self, parameter: usize) -> Result<Expr> {
+        self.shared.parameters.close();
+        match self.shared.parameters.written(parameter) {
+            Some(constant) => Ok(constant.clone()),
+            None => datafusion::common::plan_err!("no operand is parameter {parameter}"),
+        }
+    }
+
+    /// A parameter in a form of comparison; `None` if it is not known before it is needed.
+    pub fn parameter_value(&self, parameter: usize, form: KeyForm) -> Result<Option<ScalarValue>> {
+        let Some(constant) = self.shared.parameters.written(parameter) else { return Ok(None) };
+        Ok(match self.key(constant, form, &Scope::empty())? {
+            DfExpr::Literal(value, _) if !value.is_null() => Some(value),
+            _ => None,
+        })
+    }
+
     /// `expr` in a form of comparison.
     pub fn key(&self, expr: &Expr, form: KeyForm, scope: &Scope) -> Result<DfExpr> {
+        if let ExprKind::Param(parameter) = expr.kind
+            && operand_number(parameter).is_some()
+        {
+            let Some(value) = self.parameter_value(parameter, form)? else { return self.key(&self.settled(parameter)?, form, scope) };
+            let key = Key { parameter, form, data_type: value.data_type() };
+            self.shared.parameters.add(key.clone(), value);
+            return Ok(apply(Parameter::udf(key, self.shared.owner.clone()), Vec::new()));
+        }
         let key = self.key_of(expr, form, scope)?;
         if let (DfExpr::Literal(constant, _), Some(_)) = (&key, expr.as_literal()) {
             self.shared.note_constant(constant, expr);
@@ -431,17 +467,20 @@ impl Lowerer {
         }
     }
 
-    /// `expr` with the enclosing rows' values in it; `None` if it refers to a row that is not known.
+    /// `expr` with the enclosing rows' values in it, and those of parameters; `None` if it refers to a row that is not known.
     pub fn with_outer_values(&self, expr: &Expr) -> Option<Expr> {
         let mut expr = expr.clone();
         let mut known = true;
-        expr.walk_mut(&mut |e| {
-            if let ExprKind::Outer { depth, index } = e.kind {
-                match self.outer_value(depth, index) {
-                    Ok(value) => e.kind = ExprKind::Literal(value),
-                    Err(_) => known = false,
-                }
-            }
+        expr.walk_mut(&mut |e| match e.kind {
+            ExprKind::Outer { depth, index } => match self.outer_value(depth, index) {
+                Ok(value) => e.kind = ExprKind::Literal(value),
+                Err(_) => known = false,
+            },
+            ExprKind::Param(parameter) if operand_number(parameter).is_some() => match self.shared.parameters.written(parameter) {
+                Some(constant) => *e = constant.clone(),
+                None => known = false,
+            },
+            _ => {}
         });
         known.then_some(expr)
     }
@@ -476,6 +515,10 @@ impl Arguments<'_> {
             }
             ExprKind::Outer { depth, index } => match self.lowerer.outer_value(*depth, *index) {
                 Ok(value) => expr.kind = ExprKind::Literal(value),
+                Err(error) => self.error = Some(error),
+            },
+            ExprKind::Param(parameter) if operand_number(*parameter).is_some() => match self.lowerer.settled(*parameter) {
+                Ok(constant) => *expr = constant,
                 Err(error) => self.error = Some(error),
             },
             ExprKind::Subquery(sub) => match self.lowerer.subquery(sub, &expr.ty, self.scope) {

@@ -27,7 +27,7 @@ use highkey_types::Value;
 
 pub(super) use decorrelate::reads_recursion;
 pub(super) use expr::{KeyForm, apply, key_form, literal, own_key};
-pub(super) use source::schema;
+pub(super) use source::{rows_found, schema};
 
 use guard::{behind, calls_only, joined_relation};
 

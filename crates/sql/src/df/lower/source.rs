@@ -15,10 +15,13 @@ use highkey_types::{ColumnType, Value};
 use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::kept_rows::KeptTable;
+use crate::df::parameters::has_parameter;
 use crate::df::repr::{ColumnBuilder, data_type};
-use crate::df::scan::{Access, BEHIND_INDEX, BaseTable};
+use crate::df::scan::{Access, BEHIND_INDEX, BaseTable, OpenConditions};
 use crate::expr::EvalContext;
-use crate::plan::{Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, pruned, rows_in_ranges};
+use crate::plan::{
+    Expr, ExprKind, IndexAccess, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges, pruned, rows_in_ranges, selectivity_by_indexes,
+};
 use crate::prepared::KeptRows;
 
 /// So many rows that were read before are made a batch; more are read where they wait.
@@ -30,12 +33,28 @@ impl Lowerer {
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
         let table = &if table.is_partitioned() { self.pruned(table, columns, hints)? } else { table.clone() };
         let (access, others) = self.access(table, columns, choice, hints)?;
-        let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, others, choice.clone());
+        let open = self.open_conditions(table, columns, hints);
+        let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, others, choice.clone(), open);
         self.table(Arc::new(provider), alias)
+    }
+
+    /// Those of `hints` that can be told before the query runs, if there are parameters in them.
+    fn open_conditions(&self, table: &Table, columns: &[usize], hints: &[Expr]) -> Option<OpenConditions> {
+        if !hints.iter().any(has_parameter) {
+            return None;
+        }
+        let told = |hint: &&Expr| !hint.has_subquery() && self.with_outer_values(hint).is_some();
+        let filter = Expr::and(self.known_hints(hints))?;
+        let rows = table.row_count_estimate().unwrap_or(0) as f64 * selectivity_by_indexes(&filter, table, columns, &mut *self.shared.unheard());
+        Some(OpenConditions::new(hints.iter().filter(told).cloned().collect(), columns.to_vec(), rows))
     }
 
     /// The table without the partitions in which no row satisfies `hints`.
     fn pruned(&self, table: &Arc<Table>, columns: &[usize], hints: &[Expr]) -> Result<Arc<Table>> {
+        if hints.iter().any(has_parameter) {
+            // With other values it would be without others.
+            self.shared.parameters.close();
+        }
         match Expr::and(self.known_hints(hints)) {
             Some(filter) => pruned(table, &filter, columns, &mut *self.shared.unheard()).map_err(user),
             None => Ok(table.clone()),
@@ -54,7 +73,7 @@ impl Lowerer {
         let mut unheard = self.shared.unheard();
         for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
-            let rows = if found.unique { found.ranges.len() as f64 } else { rows_of(&found, &filter, table, columns, &mut *unheard).max(1.0) };
+            let rows = rows_found(&found, &filter, table, columns, &mut *unheard);
             let cost = if index == 0 { rows } else { rows * BEHIND_INDEX };
             if cost < best.as_ref().map_or(whole_cost, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
                 let ranges = key_ranges(&found, def, &mut *self.shared.surroundings()).map_err(user)?;
@@ -167,7 +186,12 @@ impl Lowerer {
     }
 }
 
-/// About how many rows an access reads: by the histograms of its columns if all have one, or by the index itself if its ranges are few.
+/// About how many rows an access reads; for unique keys, how many at most.
+pub(in crate::df) fn rows_found(found: &IndexAccess, filter: &Expr, table: &Table, columns: &[usize], cx: &mut dyn EvalContext) -> f64 {
+    if found.unique { found.ranges.len() as f64 } else { rows_of(found, filter, table, columns, cx).max(1.0) }
+}
+
+/// By the histograms of its columns if all have one, or by the index itself if its ranges are few.
 fn rows_of(found: &IndexAccess, filter: &Expr, table: &Table, columns: &[usize], cx: &mut dyn EvalContext) -> f64 {
     let (def, total) = (table.def(), table.row_count_estimate().unwrap_or(0) as f64);
     let parts = def.indexes[found.index].parts.iter().take(found.matched);

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBat
 use datafusion::arrow::compute::{and, filter, prep_null_mask_filter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TransformedResult, TreeNode};
 use datafusion::common::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
@@ -18,6 +18,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use super::columns::Packed;
 use super::span::{Demand, Span};
 use crate::df::kernel::KernelFunction;
+use crate::df::parameters::with_constants;
 
 /// The conditions of a scan, all of which a row must satisfy.
 pub(super) struct Filter {
@@ -73,7 +74,7 @@ impl Filter {
             columns.sort_unstable();
             columns.dedup();
             let schema = Arc::new(schema.project(&columns)?);
-            let holds = reassign_expr_columns(condition.clone(), &schema)?;
+            let holds = with_constants(reassign_expr_columns(condition.clone(), &schema)?).data()?;
             let calls = holds.exists(|part| Ok(part.downcast_ref::<ScalarFunctionExpr>().is_some()))?;
             let raises = calls && holds.exists(|part| Ok(part.downcast_ref::<ScalarFunctionExpr>().is_some_and(may_raise)))?;
             let demand = Demand::of(&holds, &schema, raises);

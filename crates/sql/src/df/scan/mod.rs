@@ -1,6 +1,6 @@
 //! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `encoded`: rows whose columns are decoded
 //! when somebody asks for them. `columns`: arrays that are kept. `span`: what is known of them without a look. `filter`: conditions evaluated by the
-//! scan. `keys`: rows found, or left out, by the keys of a join.
+//! scan. `keys`: rows found, or left out, by the keys of a join. `open`: ranges of each execution.
 
 mod batches;
 mod columns;
@@ -8,6 +8,7 @@ mod decode;
 mod encoded;
 mod filter;
 mod keys;
+mod open;
 mod span;
 
 use std::any::Any;
@@ -62,6 +63,7 @@ use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
 pub(super) use columns::{CacheUsage, ColumnCache};
+pub(super) use open::OpenConditions;
 use columns::TableColumns;
 use filter::Filter;
 use keys::ByKeys;
@@ -113,6 +115,8 @@ pub(super) struct BaseTable {
     choice: IndexChoice,
     /// Partitions that are read one after the other, each as a table by itself. None of them: the rows of all come in the order of the index.
     apart: Arc<[Arc<Table>]>,
+    /// What is asked of its rows, if the plan is to serve for other constants than those of `access`, too.
+    open: Option<Arc<OpenConditions>>,
 }
 
 impl BaseTable {
@@ -126,8 +130,10 @@ impl BaseTable {
         access: Access,
         others: Vec<Access>,
         choice: IndexChoice,
+        open: Option<OpenConditions>,
     ) -> BaseTable {
-        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice, apart: Arc::default() }
+        let open = open.map(Arc::new);
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, others: others.into(), choice, apart: Arc::default(), open }
     }
 
     /// The entries of the index that is read are enough.
@@ -436,9 +442,17 @@ impl ScanExec {
         ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), measure: OnceLock::new(), properties: Arc::new(properties) }
     }
 
-    /// The scan for another execution of its plan: nothing of it has been read, and the table is cut as it is now.
-    pub fn anew(&self) -> Result<ScanExec> {
-        Ok(self.unread(self.source.pieces()?))
+    /// The scan for another execution of its plan: nothing of it has been read, its ranges are those of this execution's constants, and the table is cut as it is
+    /// now. `None` if another plan is the better one for these.
+    pub fn anew(&self) -> Result<Option<ScanExec>> {
+        let mut source = self.source.clone();
+        if let Some(open) = &self.source.open
+            && !open.set_ranges(&mut source)?
+        {
+            return Ok(None);
+        }
+        let pieces = source.pieces()?;
+        Ok(Some(ScanExec { source, ..self.unread(pieces) }))
     }
 
     /// The scan with these pieces, none of which has been read. It shares what is known of its rows: the operators above a scan with the same properties

@@ -43,7 +43,8 @@ async fn the_same_values_find_the_plan() {
         (Value::UInt(20), false, &from_20),
         (Value::Null, false, &table("")),
         (Value::Null, true, &table("")),
-        (Value::text("20"), false, &from_20),
+        // An integer, beside a column of integers.
+        (Value::text("20"), true, &from_20),
         (Value::Double(-0.0), false, &from_0),
         (Value::Double(0.0), false, &from_0),
         (Value::Double(-0.0), true, &from_0),
@@ -226,21 +227,249 @@ async fn plans_for_several_threads_are_kept() {
 async fn the_least_recently_used_goes() {
     let server = Server::new();
     let mut c = filled(&server).await;
-    let id = c.session.prepare(JOINED).await.unwrap().id;
-    for value in 0..8 {
-        c.rows_of(id, &[Value::Int(value)]).await;
+    let mut ids = Vec::new();
+    for n in 0..9 {
+        let sql = format!("SELECT g, COUNT(*) + {n} FROM a GROUP BY g ORDER BY g");
+        ids.push(c.session.prepare(sql.as_bytes()).await.unwrap().id);
+    }
+    for &id in &ids[..8] {
+        c.rows_of(id, &[]).await;
     }
     let before = used(&mut c).await;
-    for value in 0..8 {
-        c.rows_of(id, &[Value::Int(value)]).await;
+    for &id in &ids[..8] {
+        c.rows_of(id, &[]).await;
     }
     assert_eq!(used(&mut c).await - before, 8);
-    // In place of the plan for 0.
-    c.rows_of(id, &[Value::Int(8)]).await;
-    c.rows_of(id, &[Value::Int(0)]).await;
+    // In place of the plan of the first.
+    c.rows_of(ids[8], &[]).await;
+    c.rows_of(ids[0], &[]).await;
     assert_eq!(used(&mut c).await - before, 8);
-    c.rows_of(id, &[Value::Int(7)]).await;
+    c.rows_of(ids[7], &[]).await;
     assert_eq!(used(&mut c).await - before, 9);
+}
+
+/// Runs `sql` with each of `values` in turn, written as they are in a text, and compares it with that text; how many executions were by a kept plan.
+async fn in_turn(server: &Server, c: &mut Client, sql: &str, values: &[&[(Value, &str)]]) -> u64 {
+    let mut texts = server.client().await;
+    texts.ok("SET highkey_executor = 'DATAFUSION', highkey_statement_patterns = 'OFF'").await;
+    let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
+    let before = used(c).await;
+    for values in values {
+        let mut text = sql.to_owned();
+        values.iter().for_each(|(_, written)| text = text.replacen('?', written, 1));
+        let values: Vec<Value> = values.iter().map(|(value, _)| value.clone()).collect();
+        assert_eq!(c.rows_of(id, &values).await, texts.rows(&text).await, "{text}");
+    }
+    used(c).await - before
+}
+
+fn ints<const N: usize>(written: [&str; N]) -> [(Value, &str); N] {
+    written.map(|written| (Value::Int(written.parse().unwrap()), written))
+}
+
+async fn with_dates(server: &Server) -> Client {
+    let mut c = filled(server).await;
+    c.ok("CREATE TABLE d (id INT PRIMARY KEY, day DATE, at DATETIME(3), n DECIMAL(8, 2), u BIGINT UNSIGNED, s VARCHAR(300), KEY (day))").await;
+    c.ok(
+        "INSERT INTO d VALUES (1, '1994-01-01', '1994-01-01 10:00', 1.5, 5, 'BUILDING'), (2, '1994-06-30', '1994-06-30 00:00:00.5', 2.25, 6, 'building '), \
+         (3, '1995-01-01', '1995-01-01', -1, 18446744073709551615, 'AUTOMOBILE'), (4, NULL, NULL, NULL, NULL, NULL), (5, '1994-12-31', '1994-12-31 23:59', 99, 0, '')",
+    )
+    .await;
+    c
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_values_find_the_plan() {
+    let server = Server::new();
+    let mut c = with_dates(&server).await;
+    for sql in [
+        std::str::from_utf8(JOINED).unwrap(),
+        "SELECT id, v FROM b WHERE ? <= v ORDER BY id",
+        "SELECT id, SUM(CASE WHEN v > ? THEN 1 ELSE 0 END) FROM b GROUP BY id ORDER BY id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id AND b.v > ? ORDER BY a.id, b.id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id WHERE b.v > ? ORDER BY a.id, b.id",
+        "SELECT a_id, SUM(v) FROM b GROUP BY a_id HAVING SUM(v) > ? ORDER BY a_id",
+        "SELECT id FROM a WHERE id IN (SELECT a_id FROM b WHERE v > ?) ORDER BY id",
+        "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id AND b.v > ?) ORDER BY id",
+        "SELECT x.a_id FROM (SELECT a_id, MAX(v) m FROM b GROUP BY a_id) x WHERE x.m > ? ORDER BY x.a_id",
+        "SELECT g FROM a UNION SELECT a_id FROM b WHERE v > ? ORDER BY 1",
+        "SELECT id, v > ? FROM b ORDER BY id",
+        "SELECT id FROM d WHERE u > ? ORDER BY id",
+        "SELECT id FROM a WHERE v < ? ORDER BY id",
+    ] {
+        let values = ["20", "0", "40", "10", "39", "1000", "0"].map(|written| ints([written]));
+        let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+        assert_eq!(in_turn(&server, &mut c, sql, &values).await, 5, "{sql}");
+    }
+    let text = |written: &'static str| (Value::text(written.trim_matches('\'')), written);
+    for (sql, values) in [
+        ("SELECT id FROM d WHERE s = ? ORDER BY id", ["'BUILDING'", "'automobile'", "''", "'x'", "'Building'"]),
+        ("SELECT id, SUM(CASE WHEN s <> ? THEN n ELSE 0 END) FROM d GROUP BY id ORDER BY id", ["'BUILDING'", "'automobile'", "''", "'x'", "'Building'"]),
+        ("SELECT id FROM d WHERE day < ? ORDER BY id", ["'1994-06-30'", "'1995-01-01'", "'2000-12-31'", "'1990-01-01'", "'1994-12-31'"]),
+        ("SELECT id FROM d WHERE at >= ? ORDER BY id", ["'1994-06-30'", "'1995-01-01'", "'2000-12-31'", "'1990-01-01'", "'1994-12-31'"]),
+    ] {
+        let values = values.map(|written| [text(written)]);
+        let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+        assert_eq!(in_turn(&server, &mut c, sql, &values).await, 3, "{sql}");
+    }
+    let decimal = |written: &'static str| (Value::Decimal(written.parse().unwrap()), written);
+    let values = ["1.50", "2.25", "1.00", "9.99"].map(|written| [decimal(written)]);
+    let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+    assert_eq!(in_turn(&server, &mut c, "SELECT id FROM d WHERE n >= ? ORDER BY id", &values).await, 2);
+}
+
+/// Some values differ at first, and then others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_values_differ_later() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let values = [["0", "40"], ["10", "40"], ["20", "40"], ["20", "30"], ["0", "20"], ["5", "30"]].map(ints);
+    let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+    let sql = "SELECT b.id, g FROM b LEFT JOIN a ON a.id = b.a_id WHERE v BETWEEN ? AND ? ORDER BY b.id";
+    assert_eq!(in_turn(&server, &mut c, sql, &values).await, 3);
+}
+
+/// Operands that have one value when the plan is made are not one operand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_are_equal_at_first_differ_later() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let values = [["1", "1"], ["2", "2"], ["1", "3"], ["3", "1"], ["4", "2"], ["2", "2"]].map(ints);
+    let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+    for sql in [
+        "SELECT id FROM b WHERE id = ? OR id = ? ORDER BY id",
+        "SELECT id FROM b WHERE id = ? OR a_id = ? ORDER BY id",
+        "SELECT id FROM b WHERE id >= ? AND a_id >= ? ORDER BY id",
+        "SELECT id FROM b WHERE v > 10 AND id > ? AND id >= ? ORDER BY id",
+        "SELECT id, SUM(CASE WHEN a_id > ? THEN v ELSE 0 END), SUM(CASE WHEN a_id > ? THEN v ELSE 1 END) FROM b GROUP BY id ORDER BY id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id AND b.id >= ? WHERE a.id >= ? ORDER BY a.id, b.id",
+    ] {
+        in_turn(&server, &mut c, sql, &values).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_another_kind_make_another_plan() {
+    let server = Server::new();
+    let mut c = with_dates(&server).await;
+    let values: [(Value, &str); 12] = [
+        (Value::Int(0), "0"),
+        (Value::Int(20), "20"),
+        (Value::Null, "NULL"),
+        (Value::Int(-5), "-5"),
+        (Value::Int(10), "10"),
+        (Value::Double(15.5), "15.5e0"),
+        (Value::UInt(u64::MAX), "18446744073709551615"),
+        (Value::text("20x"), "'20x'"),
+        (Value::Decimal("29.9".parse().unwrap()), "29.9"),
+        (Value::Null, "NULL"),
+        (Value::Int(i64::MAX), "9223372036854775807"),
+        (Value::Int(40), "40"),
+    ];
+    let values: Vec<&[(Value, &str)]> = values.iter().map(std::slice::from_ref).collect();
+    for sql in [
+        std::str::from_utf8(JOINED).unwrap(),
+        "SELECT id FROM d WHERE u >= ? ORDER BY id",
+        "SELECT id FROM d WHERE n >= ? ORDER BY id",
+        "SELECT id FROM b WHERE v <=> ? ORDER BY id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id AND b.v > ? ORDER BY a.id, b.id",
+    ] {
+        in_turn(&server, &mut c, sql, &values).await;
+    }
+    // What is no date is compared as text.
+    let dates = ["'1994-01-01'", "'1994-06-30'", "'1994-12-31 12:00:00'", "'x'", "'1995-01-01'", "''"];
+    let dates = dates.map(|written| [(Value::text(written.trim_matches('\'')), written)]);
+    let dates: Vec<&[(Value, &str)]> = dates.iter().map(|values| &values[..]).collect();
+    in_turn(&server, &mut c, "SELECT id FROM d WHERE day = ? OR id = 3 ORDER BY id", &dates).await;
+    in_turn(&server, &mut c, "SELECT COUNT(*) FROM d WHERE day >= ? AND s <> 'x'", &dates[..3]).await;
+}
+
+/// Values that are more than something to compare a column with are the same, or another plan is made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_make_the_plan_are_in_it() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (2), PARTITION p1 VALUES LESS THAN MAXVALUE)").await;
+    c.ok("INSERT INTO p SELECT id, v FROM b").await;
+    for sql in [
+        "SELECT id FROM a ORDER BY id LIMIT ?",
+        "SELECT id, v + ? FROM b ORDER BY id",
+        "SELECT id FROM b WHERE v IN (?, 10) ORDER BY id",
+        "SELECT id FROM a WHERE s LIKE CONCAT('%', ?, '%') OR id = 1 ORDER BY id",
+        "SELECT id, v FROM p WHERE id >= ? ORDER BY id",
+    ] {
+        let values = ["1", "2", "3", "4", "1"].map(|written| ints([written]));
+        let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+        let kept = in_turn(&server, &mut c, sql, &values).await;
+        // The first ones come again.
+        assert!(kept <= 1, "{sql}: {kept}");
+    }
+    // A quotient has more digits than its type: it is compared row by row.
+    let decimals = ["0.3", "0.5", "0.6", "0.7"].map(|written| [(Value::Decimal(written.parse().unwrap()), written)]);
+    let decimals: Vec<&[(Value, &str)]> = decimals.iter().map(|values| &values[..]).collect();
+    assert_eq!(in_turn(&server, &mut c, "SELECT id FROM a WHERE g / 3 > ? ORDER BY id", &decimals).await, 0);
+}
+
+/// Numbers from 0 on, each the key and a value of a row.
+async fn numbers(c: &mut Client, doublings: u32) {
+    c.ok("CREATE TABLE r (id INT PRIMARY KEY, k INT, KEY (k))").await;
+    let rows: Vec<String> = (0..3000).map(|i| format!("({i}, {i})")).collect();
+    c.ok(&format!("INSERT INTO r VALUES {}", rows.join(", "))).await;
+    for doubled in 0..doublings {
+        let more = 3000 << doubled;
+        c.ok(&format!("INSERT INTO r SELECT id + {more}, k + {more} FROM r")).await;
+    }
+    c.rows("ANALYZE TABLE r").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ranges_are_those_of_the_execution() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    numbers(&mut c, 0).await;
+    let pairs = [["0", "10"], ["5", "15"], ["100", "110"], ["2990", "4000"], ["10", "5"], ["0", "1"], ["1500", "1600"], ["0", "3000"]];
+    for settings in ["SET parallel_cost_threshold = DEFAULT", "SET parallel_cost_threshold = 0, parallel_default_dop = 2, force_parallel_execute = ON"] {
+        c.ok(settings).await;
+        for sql in [
+            "SELECT COUNT(*), MIN(id), MAX(id) FROM r WHERE k >= ? AND k < ?",
+            "SELECT COUNT(*), MIN(k), MAX(k) FROM r WHERE id >= ? AND id < ?",
+            "SELECT COUNT(*), MIN(x.id), MAX(y.k) FROM r x JOIN r y ON x.id = y.k WHERE x.k >= ? AND x.k < ?",
+        ] {
+            let values = pairs.map(ints);
+            let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
+            let kept = in_turn(&server, &mut c, sql, &values).await;
+            // Workers of an execution may end a little too late for its plan to be kept.
+            assert!(kept >= 3, "{sql}: {kept}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn far_more_rows_make_another_plan() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    numbers(&mut c, 3).await;
+    let id = c.session.prepare(b"SELECT COUNT(*), MIN(x.id) FROM r x LEFT JOIN a ON a.id = x.id WHERE x.k >= ? AND x.k < ?").await.unwrap().id;
+    for (from, to, kept) in [(0, 10, 0), (5, 15, 0), (7, 17, 1), (0, 24_000, 0), (1, 24_000, 1), (5, 15, 0), (6, 16, 1)] {
+        let before = used(&mut c).await;
+        let found = c.rows_of(id, &[Value::Int(from), Value::Int(to)]).await;
+        assert_eq!(found, table(&format!("{} {from}", to - from)));
+        assert_eq!(used(&mut c).await - before, kept, "{from} to {to}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_rows_are_those_of_the_values() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let id = c.session.prepare(b"SELECT id, 9223372036854775807 + v FROM b WHERE v < ? ORDER BY id").await.unwrap().id;
+    for (below, fails) in [(10, false), (0, false), (5, false), (11, true), (7, false), (30, true), (10, false), (3, false)] {
+        match c.execute_id(id, &[Value::Int(below)]).await {
+            Answer::Error(e) => assert!(fails && e.code == 1690, "{below}: {e:?}"),
+            Answer::Rows { rows, .. } => assert!(!fails && rows.is_empty(), "{below}"),
+            answer => panic!("{answer:?}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -280,6 +509,8 @@ async fn texts_that_come_again_keep_plans() {
     assert_eq!(c.rows(&sql.replace("20", "40")).await, table("2 1"));
     assert_eq!(c.rows(sql).await, table("1 1|2 2"));
     assert_eq!(used(&mut c).await - before, 4);
+    assert_eq!(c.rows(&sql.replace("20", "30")).await, table("2 2"));
+    assert_eq!(used(&mut c).await - before, 5);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -351,10 +582,10 @@ async fn sessions_share_the_room() {
     assert!(room.available_permits() < all);
     let rest = room.clone().try_acquire_many_owned(room.available_permits() as u32).unwrap();
     // Its next query takes the place of the one before.
-    for (value, kept) in [(0, 1), (20, 0), (20, 1), (0, 0)] {
+    for (value, kept) in [(Value::Int(0), 1), (Value::Null, 0), (Value::Null, 1), (Value::Int(0), 0)] {
         let before = used(&mut c).await;
-        c.rows_of(id, &[Value::Int(value)]).await;
-        assert_eq!(used(&mut c).await - before, kept, "{value}");
+        c.rows_of(id, std::slice::from_ref(&value)).await;
+        assert_eq!(used(&mut c).await - before, kept, "{value:?}");
     }
     let before = used(&mut other).await;
     for _ in 0..2 {

@@ -10,6 +10,7 @@ use super::{BTree, corrupt, meta, record_ref};
 use crate::buffer::{Access, ExclusiveGuard, LatchClass, Scope, WriteBehind, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
+use crate::overflow::{self, OverflowRef};
 use crate::page::slotted::edit::Builder;
 use crate::page::slotted::layout::{PAGE_SIZE, SLOT_SIZE};
 use crate::page::slotted::node::Trend;
@@ -17,6 +18,7 @@ use crate::page::slotted::op::{self, Records};
 use crate::page::slotted::{Checked, Frame, Node, read};
 use crate::space::PageRun;
 use crate::sync::Ordering;
+use std::collections::VecDeque;
 
 /// The pages of a tree in the making.
 pub(crate) struct TreeLoad {
@@ -26,12 +28,52 @@ pub(crate) struct TreeLoad {
     full: usize,
     /// The page being filled on each level, leaves first.
     levels: Vec<Pending>,
-    /// Pages taken and not used yet: from the last of `runs`.
-    spare: PageRun,
-    spare_lsn: Lsn,
+    /// Pages for the tree, and pages for long values: they do not lie between the leaves.
+    nodes: Supply,
+    long: Supply,
     runs: Vec<PageRun>,
     first_leaf: PageId,
     written: WriteBehind,
+}
+
+/// Pages that are taken a run at a time.
+struct Supply {
+    /// Not used yet.
+    spare: PageRun,
+    /// Of the record that allocated the last run.
+    lsn: Lsn,
+    /// The last runs, which are not to be written to disk yet, and how many those are.
+    recent: VecDeque<PageRun>,
+    recent_max: usize,
+}
+
+impl Supply {
+    fn new(recent_max: usize) -> Supply {
+        Supply { spare: PageRun { first: PageId::NONE, pages: 0 }, lsn: Lsn::NONE, recent: VecDeque::new(), recent_max }
+    }
+
+    /// So many pages beside each other, or fewer, of a new run if there are none. `runs` get that, `written` one that is full.
+    fn take(
+        &mut self,
+        pages: u32,
+        take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>,
+        runs: &mut Vec<PageRun>,
+        written: &mut WriteBehind,
+    ) -> Result<PageRun> {
+        if self.spare.pages == 0 {
+            (self.spare, self.lsn) = take()?;
+            runs.push(self.spare);
+            self.recent.push_back(self.spare);
+            if self.recent.len() > self.recent_max
+                && let Some(full) = self.recent.pop_front()
+            {
+                written.add(full)?;
+            }
+        }
+        let run = PageRun { first: self.spare.first, pages: self.spare.pages.min(pages) };
+        self.spare = PageRun { first: PageId(run.first.0 + u64::from(run.pages)), pages: self.spare.pages - run.pages };
+        Ok(run)
+    }
 }
 
 /// What an entry of a pending page is: key, then everything that follows it in the record.
@@ -90,9 +132,19 @@ impl TreeLoad {
     /// A load of `tree`, whose records will be `txn`'s. `fill_factor`: percent of each page to be filled; 100 leaves 1/16.
     pub fn new(tree: BTree, txn: TxnId, fill_factor: u8) -> TreeLoad {
         let full = (PAGE_SIZE * usize::from(fill_factor) / 100).min(FULL);
-        let spare = PageRun { first: PageId::NONE, pages: 0 };
         let written = WriteBehind::new(tree.inner.pool.clone());
-        TreeLoad { tree, txn, full, levels: vec![Pending::default()], spare, spare_lsn: Lsn::NONE, runs: Vec::new(), first_leaf: PageId::NONE, written }
+        // The last page of the run before the present one may wait for its neighbour. A page that waits on an upper level is written twice.
+        let (nodes, long) = (Supply::new(2), Supply::new(1));
+        TreeLoad { tree, txn, full, levels: vec![Pending::default()], nodes, long, runs: Vec::new(), first_leaf: PageId::NONE, written }
+    }
+
+    /// Writes a value that is too long for a leaf. Its record has the reference.
+    pub fn write_long(&mut self, value: &[u8], take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<OverflowRef> {
+        let TreeLoad { tree, long, runs, written, .. } = self;
+        overflow::write_unlogged(tree.pool(), tree.index(), value, |pages| {
+            let run = long.take(pages, take, runs, written)?;
+            Ok((run, long.lsn))
+        })
     }
 
     /// Adds a record above all before it. `take` gives a run of pages and the LSN of the record that allocated it.
@@ -163,17 +215,7 @@ impl TreeLoad {
     }
 
     fn take_page(&mut self, take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<PageId> {
-        if self.spare.pages == 0 {
-            (self.spare, self.spare_lsn) = take()?;
-            self.runs.push(self.spare);
-            // The last page of the run before this one may wait for its neighbour. A page that waits on an upper level is written twice.
-            if let Some(before) = self.runs.len().checked_sub(3) {
-                self.written.add(self.runs[before])?;
-            }
-        }
-        let id = self.spare.first;
-        self.spare = PageRun { first: PageId(id.0 + 1), pages: self.spare.pages - 1 };
-        Ok(id)
+        Ok(self.nodes.take(1, take, &mut self.runs, &mut self.written)?.first)
     }
 
     /// Fills `image` with the pending page of a level.
@@ -201,7 +243,7 @@ impl TreeLoad {
         let mut guard = self.tree.pool().fix_new(id)?;
         self.build(guard.bytes_mut(), level, id, right, high, trend).map_err(|e| corrupt(id, e))?;
         // Above every record of the page's earlier life, below every one to come: those follow the run's allocation.
-        self.tree.pool().mark_unlogged(&mut guard, self.spare_lsn);
+        self.tree.pool().mark_unlogged(&mut guard, self.nodes.lsn);
         Ok(())
     }
 
@@ -302,8 +344,8 @@ impl TreeLoad {
     }
 
     /// Pages that were taken and hold nothing.
-    pub fn unused(&self) -> PageRun {
-        self.spare
+    pub fn unused(&self) -> impl Iterator<Item = PageRun> + use<> {
+        [self.nodes.spare, self.long.spare].into_iter().filter(|run| run.pages > 0)
     }
 }
 

@@ -52,6 +52,36 @@ pub fn pages_of(length: u64) -> u64 {
     length.div_ceil(DATA_MAX as u64).max(1)
 }
 
+/// What a page of a value holds.
+struct Content<'v> {
+    id: PageId,
+    next: PageId,
+    /// Of the first page of a run.
+    run_pages: u32,
+    next_run: PageId,
+    data: &'v [u8],
+}
+
+/// What the pages of a run hold. `before`: pages of the value before it; `next`: the first page of the run behind it.
+fn contents(value: &[u8], run: PageRun, before: usize, next: PageId) -> impl Iterator<Item = Content<'_>> {
+    let last = run.first.0 + u64::from(run.pages) - 1;
+    (run.first.0..=last).enumerate().map(move |(i, id)| {
+        let from = (before + i) * DATA_MAX;
+        let data = &value[from.min(value.len())..(from + DATA_MAX).min(value.len())];
+        let link = if id == last { next } else { PageId(id + 1) };
+        let (run_pages, next_run) = if i == 0 { (run.pages, next) } else { (0, PageId::NONE) };
+        Content { id: PageId(id), next: link, run_pages, next_run, data }
+    })
+}
+
+/// Pages that a value takes; an error if there are no values as long as it.
+fn check_length(value: &[u8]) -> Result<usize> {
+    if value.len() as u64 > VALUE_MAX {
+        return Err(Error::TooLarge { what: "value", size: value.len(), max: VALUE_MAX as usize });
+    }
+    Ok(pages_of(value.len() as u64) as usize)
+}
+
 /// Writes a value, one log record a run, and moves the writer's `prev_lsn` on. Each record's undo bytes are what `undo` adds for its
 /// run, so that rollback and crash undo free exactly the runs that were written. The caller puts the reference into a record after.
 pub fn write(
@@ -62,10 +92,7 @@ pub fn write(
     writer: &mut Writer,
     mut undo: impl FnMut(PageRun, &mut Vec<u8>),
 ) -> Result<OverflowRef> {
-    if value.len() as u64 > VALUE_MAX {
-        return Err(Error::TooLarge { what: "value", size: value.len(), max: VALUE_MAX as usize });
-    }
-    let mut pages = pages_of(value.len() as u64) as usize;
+    let mut pages = check_length(value)?;
     let mut next = PageId::NONE;
     let (mut payload, mut undo_bytes) = (Vec::with_capacity(PAGE_SIZE), Vec::new());
     // From the tail, so that every run is written once with its link and a crash leaves no run that leads nowhere.
@@ -77,16 +104,10 @@ pub fn write(
             return Err(Error::corrupt(run.first, "an allocated run of the wrong size"));
         }
         pages -= count;
-        let last = run.first.0 + run.pages as u64 - 1;
         // All of them before the first is written: there may be no frame for the next.
         let fixed: Result<Vec<_>> = (0..run.pages as u64).map(|i| pool.fix_new(PageId(run.first.0 + i))).collect();
-        for (i, mut page) in fixed?.into_iter().enumerate() {
-            let id = page.id();
-            let from = (pages + i) * DATA_MAX;
-            let data = &value[from.min(value.len())..(from + DATA_MAX).min(value.len())];
-            let link = if id.0 == last { next } else { PageId(id.0 + 1) };
-            let (run_pages, next_run) = if i == 0 { (run.pages, next) } else { (0, PageId::NONE) };
-            redo::write_payload(&mut payload, id, index, link, run_pages, next_run, data);
+        for (mut page, content) in fixed?.into_iter().zip(contents(value, run, pages, next)) {
+            redo::write_payload(&mut payload, index, &content);
             scope.apply(&mut page, redo::WRITE, &payload)?;
             scope.keep(page);
         }
@@ -97,6 +118,25 @@ pub fn write(
         match writer {
             Writer::Txn { prev_lsn, .. } | Writer::Clr { prev_lsn, .. } => *prev_lsn = lsn,
             _ => {}
+        }
+        next = run.first;
+    }
+    Ok(OverflowRef { first: next, length: value.len() as u64 })
+}
+
+/// Writes a value into pages that the caller has taken; nothing is logged, so they must be on disk before a record refers to them. `take` gives pages that lie beside each
+/// other, so many or fewer, and the LSN of the record that allocated them.
+pub fn write_unlogged(pool: &BufferPool, index: IndexId, value: &[u8], mut take: impl FnMut(u32) -> Result<(PageRun, Lsn)>) -> Result<OverflowRef> {
+    let mut pages = check_length(value)?;
+    let mut next = PageId::NONE;
+    // From the tail, as with a log record for each run: every page is made once, with its link.
+    while pages > 0 {
+        let (run, lsn) = take(pages.min(RUN_PAGES_MAX as usize) as u32)?;
+        pages -= run.pages as usize;
+        for content in contents(value, run, pages, next) {
+            let mut page = pool.fix_new(content.id)?;
+            redo::fill(page.bytes_mut(), index, &content);
+            pool.mark_unlogged(&mut page, lsn);
         }
         next = run.first;
     }

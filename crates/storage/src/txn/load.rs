@@ -1,6 +1,6 @@
 //! Bulk load: empty indexes filled from ascending rows, bottom-up, one of them or several side by side.
 //!
-//! The pages' content is not logged. What is: each run of pages that is taken, with undo bytes that free it, and one record that puts the
+//! The pages' content is not logged, whether they are of the tree or of long values. What is: each run of pages that is taken, with undo bytes that free it, and one record that puts the
 //! finished pages of all loads under the roots, whose `prev_lsn` leads before the first run (a nested top action): once attached, the pages are the
 //! trees', and taking the loads back is removing their rows. It is one record because a second one would lead around the runs of the loads that are not
 //! attached yet.
@@ -141,8 +141,7 @@ impl Txn {
         let mut undo = Vec::new();
         for (SealedLoad { load, .. }, root) in loads.iter().zip(&mut roots) {
             root.fill(&mut scope)?;
-            let unused = load.build.unused();
-            if unused.pages > 0 {
+            for unused in load.build.unused() {
                 system.store.space.free_run(&mut scope, unused)?;
             }
             Undo::Load { index: load.tree.index() }.encode(&mut undo);
@@ -208,11 +207,12 @@ impl Load {
     /// Adds a row. Its key must be above all before it.
     pub fn push(&mut self, txn: &mut impl LoadTxn, key: &[u8], value: &[u8]) -> Result<()> {
         self.rows += 1;
+        let mut take = || txn.with(|txn| txn.take_run(&self.tree));
         if fits_inline(key.len(), value.len()) {
-            return self.build.push(key, 0, value, &mut || txn.with(|txn| txn.take_run(&self.tree)));
+            return self.build.push(key, 0, value, &mut take);
         }
-        let reference = txn.with(|txn| long::write(txn, self.tree.index(), value))?;
-        self.build.push(key, RecordFlags::OVERFLOW, &reference, &mut || txn.with(|txn| txn.take_run(&self.tree)))
+        let reference = self.build.write_long(value, &mut take)?;
+        self.build.push(key, RecordFlags::OVERFLOW, &reference.encode(), &mut take)
     }
 
     /// Makes the last pages and waits until all are on disk. The rows are in the index once [`Txn::attach`] says so.

@@ -488,6 +488,101 @@ fn the_power_goes_at_every_write_of_loads_side_by_side() {
 }
 
 #[test]
+fn long_values_of_a_load_are_not_logged_and_are_written_once() {
+    let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, ..options() }).unwrap();
+    let index = new_index(&engine);
+    let rows: Model = (0..150).map(|n: u64| (n.to_be_bytes().to_vec(), vec![n as u8; 9_000 + 2_000 * n as usize])).collect();
+    let bytes: u64 = rows.values().map(|value| value.len() as u64).sum();
+    let count = |name| engine.stats().counter(name);
+    let (logged, written) = (count("log_bytes"), count("pages_written"));
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    fill(&mut txn, index, &rows).unwrap();
+    commit(txn);
+    let (logged, written) = (count("log_bytes") - logged, count("pages_written") - written);
+    assert!(logged < bytes / 50, "{logged} for {bytes}");
+    // And what was left of the last runs.
+    let owned = pages_owned(&engine, index).len() as u64;
+    assert!((owned - 1..owned + 32).contains(&written), "{written} for {owned}");
+    sound(&engine, index, &rows);
+}
+
+/// Values of one page, of several, and of several runs, among short ones.
+fn long_rows() -> Model {
+    let mut rows = numbered(40, 100);
+    for (name, len) in [("a page", 16_288), ("pages", 20_000), ("runs", 300_000), ("last", 50_000)] {
+        rows.insert(name.as_bytes().to_vec(), (0..len).map(|n| (n % 251) as u8).collect());
+    }
+    rows
+}
+
+/// A load that is committed, one that is rolled back, one half done and one attached when the power goes. How many steps were acknowledged.
+fn long_loads(engine: &Engine, indexes: &[IndexId; 4]) -> usize {
+    let rows = long_rows();
+    let begin = || engine.begin(Isolation::RepeatableRead);
+    let steps: [&dyn Fn() -> crate::Result<()>; 4] = [
+        &|| {
+            let mut txn = begin();
+            fill(&mut txn, indexes[0], &rows)?;
+            txn.commit(b"")?.wait()
+        },
+        &|| {
+            let mut txn = begin();
+            fill(&mut txn, indexes[1], &rows)?;
+            engine.checkpoint()?;
+            txn.rollback()
+        },
+        &|| {
+            // Perhaps of pages that the load before has given back.
+            let mut txn = begin();
+            let mut load = txn.load(indexes[2])?.expect("empty");
+            for (key, value) in &rows {
+                load.push(&mut txn, key, value)?;
+            }
+            drop(load);
+            std::mem::forget(txn);
+            Ok(())
+        },
+        &|| {
+            let mut txn = begin();
+            fill(&mut txn, indexes[3], &rows)?;
+            engine.flush_log()?;
+            std::mem::forget(txn);
+            Ok(())
+        },
+    ];
+    steps.iter().take_while(|step| step().is_ok()).count()
+}
+
+#[test]
+fn the_power_goes_at_every_write_of_a_load_of_long_values() {
+    let begin = |seed| {
+        let disk = disk(seed);
+        let engine = open(&disk);
+        let indexes = [(); 4].map(|()| new_index(&engine));
+        (disk, engine, indexes)
+    };
+    let (whole, engine, indexes) = begin(23);
+    let first = whole.changes();
+    assert_eq!(long_loads(&engine, &indexes), 4);
+    let last = whole.changes();
+    drop(engine);
+    let (rows, none) = (long_rows(), Model::new());
+    for n in first..=last {
+        let (disk, engine, indexes) = begin(n);
+        disk.power_off_at(n);
+        let acknowledged = long_loads(&engine, &indexes);
+        drop(engine);
+        let engine = open(&disk.crash());
+        let is_there = !found(&engine, indexes[0]).is_empty();
+        assert!(is_there || acknowledged == 0, "write {n}: acknowledged and gone");
+        sound(&engine, indexes[0], if is_there { &rows } else { &none });
+        for index in &indexes[1..] {
+            sound(&engine, *index, &none);
+        }
+    }
+}
+
+#[test]
 fn loaded_rows_are_locked_until_the_commit() {
     let (engine, index) = engine();
     let mut txn = engine.begin(Isolation::RepeatableRead);

@@ -124,8 +124,8 @@ pub fn write(
     Ok(OverflowRef { first: next, length: value.len() as u64 })
 }
 
-/// Writes a value into pages that the caller has taken; nothing is logged, so they must be on disk before a record refers to them. `take` gives pages that lie beside each
-/// other, so many or fewer, and the LSN of the record that allocated them.
+/// Writes a value into pages that the caller has taken; nothing is logged, so they must be on disk before a record refers to them. `take` gives
+/// pages that lie beside each other, so many or fewer, and the LSN of the record that allocated them.
 pub fn write_unlogged(pool: &BufferPool, index: IndexId, value: &[u8], mut take: impl FnMut(u32) -> Result<(PageRun, Lsn)>) -> Result<OverflowRef> {
     let mut pages = check_length(value)?;
     let mut next = PageId::NONE;

@@ -1,9 +1,9 @@
 //! Bulk load: empty indexes filled from ascending rows, bottom-up, one of them or several side by side.
 //!
-//! The pages' content is not logged, whether they are of the tree or of long values. What is: each run of pages that is taken, with undo bytes that free it, and one record that puts the
-//! finished pages of all loads under the roots, whose `prev_lsn` leads before the first run (a nested top action): once attached, the pages are the
-//! trees', and taking the loads back is removing their rows. It is one record because a second one would lead around the runs of the loads that are not
-//! attached yet.
+//! The pages' content is not logged, whether they are of the tree or of long values. What is: each run of pages that is taken, with undo bytes
+//! that free it, and one record that puts the finished pages of all loads under the roots, whose `prev_lsn` leads before the first run (a nested
+//! top action): once attached, the pages are the trees', and taking the loads back is removing their rows. It is one record because a second one
+//! would lead around the runs of the loads that are not attached yet.
 
 use super::long;
 use super::system::{System, count};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::crash::pages_owned;
 use super::*;
 use crate::disk::{Rng, SeededRng};
+use crate::error::Error;
 use crate::page::PAGE_SIZE;
 use crate::txn::{LoadTxn, Loaded, SealedLoad, SharedTxn};
 
@@ -363,6 +364,30 @@ fn loads_side_by_side_that_cannot_be_attached_give_the_rows_of_the_first_back() 
     sound(&engine, indexes[2], &BTreeMap::from([(b"a".to_vec(), b"b".to_vec())]));
 }
 
+/// Loads of several indexes, each in a thread of its own.
+fn fill_in_threads<const N: usize>(txn: &mut Txn, indexes: [IndexId; N], rows: &[Model; N]) -> Loaded {
+    let loads = indexes.map(|index| txn.load(index).unwrap().expect("the index is empty"));
+    let shared = &SharedTxn::new(txn);
+    let sealed: Vec<SealedLoad> = std::thread::scope(|scope| {
+        let threads: Vec<_> = loads
+            .into_iter()
+            .zip(rows)
+            .map(|(mut load, rows)| {
+                let mut shared = shared;
+                scope.spawn(move || {
+                    for (key, value) in rows {
+                        load.push(&mut shared, key, value).unwrap();
+                    }
+                    load.seal(&mut shared).unwrap()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut last = shared;
+    last.with(|txn| txn.attach(sealed)).unwrap()
+}
+
 #[test]
 fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
     let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, background: true, ..options() }).unwrap();
@@ -379,26 +404,7 @@ fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
         .collect();
     let indexes = [(); 4].map(|()| new_index(&engine));
     let mut txn = engine.begin(Isolation::RepeatableRead);
-    let loads = indexes.map(|index| txn.load(index).unwrap().unwrap());
-    let shared = &SharedTxn::new(&mut txn);
-    let sealed: Vec<SealedLoad> = std::thread::scope(|scope| {
-        let threads: Vec<_> = loads
-            .into_iter()
-            .zip(&rows)
-            .map(|(mut load, rows)| {
-                let mut shared = shared;
-                scope.spawn(move || {
-                    for (key, value) in rows {
-                        load.push(&mut shared, key, value).unwrap();
-                    }
-                    load.seal(&mut shared).unwrap()
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    let mut last = shared;
-    assert_eq!(last.with(|txn| txn.attach(sealed)).unwrap(), Loaded::Rows(59_005));
+    assert_eq!(fill_in_threads(&mut txn, indexes, &rows), Loaded::Rows(59_005));
     commit(txn);
     for ((index, rows), pages) in indexes.iter().zip(&rows).zip(one_by_one) {
         assert_eq!(sound(&engine, *index, rows).pages.len(), pages);
@@ -580,6 +586,70 @@ fn the_power_goes_at_every_write_of_a_load_of_long_values() {
             sound(&engine, *index, &none);
         }
     }
+}
+
+/// They are evicted and read again while others are made, and are as any others once they are attached.
+#[test]
+fn long_values_of_loads_in_threads_may_be_more_than_the_pool_and_go_with_their_rows() {
+    let disk = disk(5);
+    let engine = open_with(&disk, Options { background: true, ..options() }).unwrap();
+    let indexes = three(&engine);
+    let rows: [Model; 3] = [1, 2, 3].map(|seed: u64| {
+        let row = |n: u64| (n.to_be_bytes().to_vec(), vec![(n * seed) as u8; 10_000 + 3_000 * (n * seed % 60) as usize]);
+        (0..60).map(row).collect()
+    });
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    assert_eq!(fill_in_threads(&mut txn, indexes, &rows), Loaded::Rows(180));
+    commit(txn);
+    for (index, rows) in indexes.iter().zip(&rows) {
+        sound(&engine, *index, rows);
+    }
+    drop(engine);
+    let engine = open(&disk.crash());
+    for (index, rows) in indexes.iter().zip(&rows) {
+        sound(&engine, *index, rows);
+    }
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    for key in rows[0].keys() {
+        assert!(done(txn.delete(indexes[0], key)));
+    }
+    for key in rows[1].keys() {
+        assert!(done(txn.update(indexes[1], key, b"short")));
+    }
+    commit(txn);
+    let short: Model = rows[1].keys().map(|key| (key.clone(), b"short".to_vec())).collect();
+    sound(&engine, indexes[0], &Model::new());
+    sound(&engine, indexes[1], &short);
+    sound(&engine, indexes[2], &rows[2]);
+}
+
+#[test]
+fn long_values_that_fill_the_disk_are_all_given_back() {
+    let disk = SimDisk::new(SimConfig { capacity: 24 << 20, ..SimConfig::default() });
+    let engine = open(&disk);
+    let index = new_index(&engine);
+    let row = |n: u64| (n.to_be_bytes().to_vec(), vec![n as u8; 50_000]);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let mut load = txn.load(index).unwrap().unwrap();
+    let mut pushed = 0;
+    loop {
+        let (key, value) = row(pushed);
+        match load.push(&mut txn, &key, &value) {
+            Ok(()) => pushed += 1,
+            Err(Error::OutOfSpace) => break,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert!(pushed > 150, "{pushed} rows fill the disk");
+    drop(load);
+    txn.rollback().unwrap();
+    assert_eq!(pages_owned(&engine, index).len(), 1);
+    let rows: Model = (0..pushed / 2).map(row).collect();
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    fill(&mut txn, index, &rows).unwrap();
+    commit(txn);
+    drop(engine);
+    sound(&open(&disk.crash()), index, &rows);
 }
 
 #[test]

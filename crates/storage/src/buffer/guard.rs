@@ -81,8 +81,8 @@ impl<'p> ExclusiveGuard<'p> {
         unsafe { self.pool.frames.bytes_mut(self.frame) }
     }
 
-    /// Keeps the latch, shared: others may read, nobody may write.
-    pub fn downgrade(self) -> SharedGuard<'p> {
+    /// Keeps the latch, shared: others may read, nobody may write. Of a page that was only read in: no change is counted.
+    pub(super) fn downgrade(self) -> SharedGuard<'p> {
         self.assert_committed();
         let (pool, entry, frame, id) = (self.pool, self.entry, self.frame, self.id);
         std::mem::forget(self);

@@ -125,7 +125,6 @@ impl BlockCutter {
         }
         if let Some(scan) = &mut self.scan {
             let end = scan.line_end(&self.buffer, self.block)?;
-            scan.forget(end);
             return Some(self.take(end));
         }
         let (terminator, escape) = (&self.format.line_terminator, self.format.escaped_by.first().copied());
@@ -434,11 +433,17 @@ mod tests {
         cutter.feed(b"1,\"two\nlines");
         assert!(cutter.next(false).is_none());
         assert_eq!(cutter.scan.as_ref().unwrap().at(), 12);
-        cutter.feed(b"\"\n2,b\n3,\"c\"\n");
+        cutter.feed(b"\"\n2,b\n3,\"c\n");
         assert_eq!(cutter.next(false).unwrap(), b"1,\"two\nlines\"\n");
-        // Two more lines are not enough for a block, until the file ends.
+        // What is left is not enough for a block.
         assert!(cutter.next(false).is_none());
-        assert_eq!(cutter.next(true).unwrap(), b"2,b\n3,\"c\"\n");
+        // A line does not wait for the end of the one behind it.
+        cutter.feed(b"\n");
+        assert_eq!(cutter.next(false).unwrap(), b"2,b\n");
+        assert_eq!((cutter.scan.as_ref().unwrap().at(), cutter.waiting()), (6, 6));
+        cutter.feed(b"d\"\nx");
+        assert_eq!(cutter.next(false).unwrap(), b"3,\"c\n\nd\"\n");
+        assert_eq!(cutter.next(true).unwrap(), b"x");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) struct LineParser {
     at: usize,
     /// Bytes behind `at` that are worth another try.
     wanted: usize,
+    /// So many always are: more are not waited for.
+    longest: usize,
     /// The last line found ends with the file, without a terminator.
     unterminated: bool,
 }
@@ -41,12 +43,17 @@ enum Parse {
 
 impl LineParser {
     pub fn new(format: FileFormat, charset: Charset, skip: u64) -> LineParser {
-        LineParser { format, charset, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0, unterminated: false }
+        LineParser { format, charset, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0, longest: usize::MAX, unterminated: false }
     }
 
     /// For a fixed format (`FileFormat::is_fixed`) with fields of so many bytes.
     pub fn fixed(format: FileFormat, charset: Charset, widths: Vec<usize>, skip: u64) -> LineParser {
         LineParser { widths, ..LineParser::new(format, charset, skip) }
+    }
+
+    /// For a caller that waits for no more than so many bytes of a line.
+    pub fn with_longest(self, longest: usize) -> LineParser {
+        LineParser { longest, ..self }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -77,7 +84,7 @@ impl LineParser {
         }
         let found = self.try_line(last, fields);
         // A line is read from its start each time: a long one after twice as many bytes have come, not with each of its pieces.
-        self.wanted = if found { 0 } else { 2 * self.waiting() };
+        self.wanted = if found { 0 } else { (2 * self.waiting()).min(self.longest) };
         found
     }
 
@@ -406,19 +413,21 @@ impl FieldScan {
         self.at
     }
 
-    /// The first end of a line that is not before `least`. None: not in these bytes. Later calls are for the same bytes and more behind them, but for those that `forget` has named.
+    /// The first end of a line that is not before `least`, or the last one there is. None: no line ends in these bytes. The next call is for what is behind it, and more.
     pub fn line_end(&mut self, bytes: &[u8], least: usize) -> Option<usize> {
-        loop {
-            if self.next(bytes, false)?.ends_line && self.at >= least {
-                return Some(self.at);
+        let mut end = 0;
+        while end < least
+            && let Some(field) = self.next(bytes, false)
+        {
+            if field.ends_line {
+                end = self.at;
             }
         }
-    }
-
-    /// The first `count` bytes are gone, up to where a line ended last.
-    pub fn forget(&mut self, count: usize) {
-        debug_assert!(self.field.is_none() && count <= self.at, "a field is not cut");
-        self.at -= count;
+        self.at -= end;
+        if let Some(field) = &mut self.field {
+            field.start -= end;
+        }
+        (end > 0).then_some(end)
     }
 
     /// The next field. None: it does not end in these bytes; with `last`, of the file, every field does.
@@ -603,6 +612,21 @@ mod tests {
         let format = FileFormat { field_terminator: b",".to_vec(), enclosed_by: b"\"".to_vec(), ..FileFormat::default() };
         assert_eq!(parse(format.clone(), 0, b"1,\"ab\"\n2,\"cd\n"), [row(&[Some("1"), Some("ab")]), row(&[Some("2"), Some("\"cd\n")])]);
         assert_eq!(parse(format, 0, b"2,\"cd"), [row(&[Some("2"), Some("\"cd")])]);
+    }
+
+    #[test]
+    fn a_line_is_looked_for_before_it_is_too_long() {
+        let mut parser = LineParser::new(FileFormat::default(), Charset::Utf8mb4, 0).with_longest(100);
+        let mut fields = Vec::new();
+        parser.feed(&[b'a'; 60]);
+        assert!(!parser.next_line(false, &mut fields));
+        parser.feed(b"b\n");
+        // Not with each piece.
+        assert!(!parser.next_line(false, &mut fields));
+        parser.feed(&[b'c'; 50]);
+        assert!(parser.next_line(false, &mut fields));
+        assert_eq!(fields, [FieldText::Text([&[b'a'; 60][..], b"b"].concat())]);
+        assert_eq!(parser.waiting(), 50);
     }
 
     #[test]

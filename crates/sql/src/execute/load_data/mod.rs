@@ -244,7 +244,7 @@ impl Session {
         let mut cutter = BlockCutter::new(&bound.format, bound.ignore_lines);
         let mut working = VecDeque::with_capacity(ahead);
         let process = self.state.process.clone();
-        loop {
+        let too_long = loop {
             let chunk = source.next_chunk(&process).await?;
             let last = chunk.is_none();
             process.check()?;
@@ -260,15 +260,20 @@ impl Session {
                 }
             }
             if last {
-                break;
+                break None;
             }
-            self.check_line(cutter.waiting())?;
+            if cutter.waiting() > self.longest_line() {
+                break Some(errors::net_packet_too_large());
+            }
             tokio::task::yield_now().await;
-        }
+        };
         for next in working {
             self.take_block(bound, charset, inserter, &plan, next.await).await?;
         }
-        Ok(())
+        match too_long {
+            Some(error) => Err(Box::pin(self.fail_behind(inserter, &mut Vec::new(), error)).await),
+            None => Ok(()),
+        }
     }
 
     async fn take_block(
@@ -324,6 +329,7 @@ impl Session {
         } else {
             LineParser::new(bound.format.clone(), charset, bound.ignore_lines)
         };
+        parser = parser.with_longest(self.longest_line());
         let mut rows = EncodedRows::new();
         let mut fields = Vec::new();
         let process = self.state.process.clone();
@@ -353,16 +359,17 @@ impl Session {
             if last {
                 break;
             }
-            self.check_line(parser.waiting())?;
+            if parser.waiting() > self.longest_line() {
+                return Err(Box::pin(self.fail_behind_lines(bound, inserter, &mut rows, errors::net_packet_too_large())).await);
+            }
             tokio::task::yield_now().await;
         }
         self.add_prepared(inserter, bound.table.prepare_rows(rows)).await
     }
 
-    /// Error 1153 for a line of so many bytes without an end: all of it is kept in memory. Most often the file has another terminator.
-    fn check_line(&self, bytes: usize) -> Result<(), MySqlError> {
-        let limit = self.state.config.max_allowed_packet.saturating_add(BLOCK_BYTES as u64);
-        if bytes as u64 > limit { Err(errors::net_packet_too_large()) } else { Ok(()) }
+    /// Error 1153 for a line of more bytes without an end: all of it is kept in memory. Most often the file has another terminator.
+    fn longest_line(&self) -> usize {
+        (self.state.config.max_allowed_packet as usize).saturating_add(BLOCK_BYTES)
     }
 
     /// One line the long way: converted with warnings and errors, numbered, encoded.

@@ -79,6 +79,23 @@ async fn a_file_without_the_terminator_is_refused() {
     }
 }
 
+/// Lines come one after the other.
+#[tokio::test]
+async fn a_line_that_is_too_long_comes_behind_those_before_it() {
+    let server = Server::with(|settings| settings.set("max_allowed_packet", Some("1048576")).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)").await;
+    let path = server.dir.path().join("lines");
+    for how in ["", "FIELDS ENCLOSED BY '\"'", "CHARACTER SET gbk"] {
+        for (lines, code) in [("1\ta\nx\tb\n", 1366), ("1\ta\n1\tb\n", 1062), ("1\ta\n2\tb\n", 1153)] {
+            std::fs::write(&path, format!("{lines}3\t\"{}", "c".repeat(2_300_000))).unwrap();
+            let load = format!("LOAD DATA INFILE '{}' INTO TABLE t {how}", path.display());
+            assert_eq!(c.error(&load).await.0, code, "{how} {lines}");
+            assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0", "{how} {lines}");
+        }
+    }
+}
+
 async fn load(c: &mut Client, how: &str, file: &[u8]) -> Answer {
     let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
     c.session.execute(format!("LOAD DATA LOCAL INFILE 'x' {how}").as_bytes(), &mut sink).await.unwrap();

@@ -219,11 +219,9 @@ impl Binder<'_> {
         }
         for (at, field) in fields.iter().enumerate().filter(|(_, field)| field.ty.ty.is_text()) {
             let is_lost = |expr: &Expr| super::collation::is_lost(expr, field.ty.ty.charset());
-            let selects_lost = |rel: &Rel| rel.selected().is_some_and(|(_, exprs)| is_lost(&exprs[at]));
             let loses = |input: &Rel| match &input.kind {
                 RelKind::Values { rows } => rows.iter().any(|row| is_lost(&row[at])),
-                RelKind::Limit { input, .. } => selects_lost(input),
-                _ => selects_lost(input),
+                _ => output(input, at).is_some_and(is_lost),
             };
             if inputs.iter().any(loses) {
                 let operands: Vec<_> = inputs.iter().map(|input| super::collation::of(&input.fields[at].ty, self.cx.collation())).collect();
@@ -361,6 +359,18 @@ fn select_list(rel: &Rel) -> &Rel {
         RelKind::Sort { input, .. } => select_list(input),
         RelKind::Project { input, .. } if matches!(input.kind, RelKind::Sort { .. }) => select_list(input),
         _ => rel,
+    }
+}
+
+/// The expression in a query's select list that gives its column `at`: an order, DISTINCT and LIMIT are behind it, and what leaves out keys of the order that are not selected.
+fn output(rel: &Rel, at: usize) -> Option<&Expr> {
+    match &rel.kind {
+        RelKind::Limit { input, .. } | RelKind::Sort { input, .. } | RelKind::Distinct { input } => output(input, at),
+        RelKind::Project { input, exprs } => match exprs[at].as_column() {
+            Some(column) if matches!(input.kind, RelKind::Limit { .. } | RelKind::Sort { .. }) => output(input, column),
+            _ => Some(&exprs[at]),
+        },
+        _ => None,
     }
 }
 

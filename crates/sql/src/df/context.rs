@@ -68,23 +68,26 @@ pub struct QueryContext {
 }
 
 /// Of a subquery that was run before a row needed it.
-struct EarlyFailure {
+#[derive(Debug)]
+pub(super) struct EarlyFailure {
     error: Arc<DataFusionError>,
+    /// At the query.
+    attempt: usize,
     /// Until a row needs it.
-    raised: Raised,
+    raised: Mutex<Raised>,
 }
 
-/// One of `Shared::ordered_plans`, until it is made or nobody wants it.
-struct OrderedPlan<'a>(&'a AtomicUsize);
+/// One of those that are counted, until it is done or nobody wants it.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl<'a> OrderedPlan<'a> {
-    fn begin(plans: &'a AtomicUsize) -> OrderedPlan<'a> {
-        plans.fetch_add(1, Ordering::Relaxed);
-        OrderedPlan(plans)
+impl<'a> Counted<'a> {
+    fn begin(count: &'a AtomicUsize) -> Counted<'a> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted(count)
     }
 }
 
-impl Drop for OrderedPlan<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -127,8 +130,10 @@ pub(super) struct Shared {
     first_warning: Mutex<Option<Warning>>,
     /// Has the warnings of a subquery that is run while the query is planned.
     early: Mutex<Option<Box<dyn SharedContext>>>,
-    /// Of such subqueries, by their numbers.
-    failures: Mutex<HashMap<usize, EarlyFailure>>,
+    /// Subqueries that are run so; those in them, too.
+    early_runs: AtomicUsize,
+    /// By their numbers.
+    failures: Mutex<HashMap<usize, Arc<EarlyFailure>>>,
     attempt: AtomicUsize,
     /// Nobody wants its rows any more.
     ended: AtomicBool,
@@ -207,6 +212,7 @@ impl Shared {
             copies: Mutex::default(),
             first_warning: Mutex::default(),
             early: Mutex::default(),
+            early_runs: AtomicUsize::new(0),
             failures: Mutex::default(),
             attempt: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
@@ -399,40 +405,45 @@ impl Shared {
         }
     }
 
-    /// Runs the subquery of that number before a row needs it. `None`: it fails, as it does (`failure`) for the row that needs it, if there is one. Until then nobody
-    /// hears what it warned of; but where the query's rows are read already, or it has steps, that is with the statement's warnings at once.
-    pub fn run_early<T>(&self, number: usize, run: impl FnOnce() -> DfResult<T>) -> DfResult<Option<T>> {
-        let apart = !self.executes.load(Ordering::Relaxed);
-        let before = if apart {
+    /// Runs a subquery, of this plan, before a row needs it. The inner error: it fails, as it does (`fail`) for the row that needs it, if there is one. Until then
+    /// nobody hears what it warned of. But that is with the statement's warnings at once where the query's rows are read already, or it has steps; where it is run for
+    /// another such subquery, which several threads may do; and where it may be the first to make rows that others read, too, who do not make them again.
+    pub fn run_early<T>(&self, plan: &Rel, run: impl FnOnce() -> DfResult<T>) -> DfResult<Result<T, Arc<EarlyFailure>>> {
+        let attempt = self.attempt();
+        let _run = Counted::begin(&self.early_runs);
+        let apart = !self.executes.load(Ordering::Relaxed) && self.early_runs.load(Ordering::Relaxed) == 1 && !plan.makes_shared_rows();
+        if apart {
             let early = self.unheard();
-            self.early.lock().replace(early)
-        } else {
-            None
-        };
+            *self.early.lock() = Some(early);
+        }
         let outcome = run();
-        let raised = match apart.then(|| std::mem::replace(&mut *self.early.lock(), before)).flatten() {
-            Some(mut early) => early.take_raised(),
-            None => Raised::default(),
-        };
+        let early = if apart { self.early.lock().take() } else { None };
+        let raised = early.map_or_else(Raised::default, |mut early| early.take_raised());
         match outcome {
-            Err(error) if is_of_rows(&error) => {
-                self.failures.lock().insert(number, EarlyFailure { error: Arc::new(error), raised });
-                Ok(None)
-            }
+            Err(error) if is_of_rows(&error) => Ok(Err(Arc::new(EarlyFailure { error: Arc::new(error), attempt, raised: Mutex::new(raised) }))),
             outcome => {
-                self.raise(self.attempt(), raised);
-                outcome.map(Some)
+                self.raise(attempt, raised);
+                outcome.map(Ok)
             }
         }
     }
 
-    /// A row needs the subquery that has failed: its error, and the first time its warnings.
-    pub fn failure(&self, number: usize) -> DataFusionError {
-        let failure = self.failures.lock().get_mut(&number).map(|failure| (failure.error.clone(), std::mem::take(&mut failure.raised)));
+    /// Keeps it for `early_failure`.
+    pub fn note_failure(&self, number: usize, failure: Arc<EarlyFailure>) {
+        self.failures.lock().insert(number, failure);
+    }
+
+    /// Of the subquery of that number, which has failed.
+    pub fn early_failure(&self, number: usize) -> DfResult<Arc<EarlyFailure>> {
         // What is left of the attempt before is for nobody.
-        let Some((error, raised)) = failure else { return user(killed_error()) };
-        self.raise(self.attempt(), raised);
-        DataFusionError::Shared(error)
+        self.failures.lock().get(&number).cloned().ok_or_else(|| user(killed_error()))
+    }
+
+    /// A row needs the subquery that has failed: its error, and the first time its warnings.
+    pub fn fail(&self, failure: &EarlyFailure) -> DataFusionError {
+        let raised = std::mem::take(&mut *failure.raised.lock());
+        self.raise(failure.attempt, raised);
+        DataFusionError::Shared(failure.error.clone())
     }
 
     /// How plans that run for a row, or that nobody decided about, are made: on one thread.
@@ -454,7 +465,7 @@ impl Shared {
 
     /// Makes a plan whose rows come in the order of the tables. Another one that is made meanwhile is in that order, too.
     pub async fn ordered_plan<T>(&self, make: impl Future<Output = T>) -> T {
-        let _ordered = OrderedPlan::begin(&self.ordered_plans);
+        let _ordered = Counted::begin(&self.ordered_plans);
         make.await
     }
 

@@ -17,6 +17,7 @@ use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
 use super::compact::used_bytes;
+use super::context::EarlyFailure;
 use super::error::{final_refusal, more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
@@ -56,7 +57,7 @@ impl Lowerer {
         }
         let mut function = SubqueryFunction {
             id: self.shared.next_id(),
-            failed: sub.failed,
+            failed: sub.failed.map(|number| self.shared.early_failure(number)).transpose()?,
             attempt: self.shared.attempt(),
             lowerer: self.clone(),
             sub: sub.clone(),
@@ -72,11 +73,11 @@ impl Lowerer {
         };
         // It reads nothing of this row: all that it depends on is known.
         if args.is_empty() && function.failed.is_none() && !self.shared.explain && !reads_recursion(&sub.plan) {
-            match self.shared.run_early(function.id, || function.ask(&[], 0))? {
-                Some(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
-                Some(_) => {}
+            match self.shared.run_early(&sub.plan, || function.ask(&[], 0))? {
+                Ok(Answer::Value(value)) => return Ok(literal(scalar(&value, &ty.ty))),
+                Ok(_) => {}
                 // It fails for the row that needs it.
-                None => function.failed = Some(function.id),
+                Err(failure) => function.failed = Some(failure),
             }
         }
         Ok(apply(Arc::new(ScalarUDF::new_from_impl(function)), args))
@@ -156,8 +157,8 @@ impl Lowerer {
 #[derive(Debug)]
 pub(super) struct SubqueryFunction {
     id: usize,
-    /// `Subquery::failed`.
-    failed: Option<usize>,
+    /// It has been run before any row needed it.
+    failed: Option<Arc<EarlyFailure>>,
     /// At the query.
     attempt: usize,
     lowerer: Lowerer,
@@ -356,8 +357,8 @@ impl SubqueryFunction {
     /// The answer of a subquery that reads nothing of the enclosing row. The first worker that asks runs it, the others wait: each would take its time, and
     /// raise its warnings.
     fn only_answer(&self) -> Result<Arc<Answer>> {
-        if let Some(number) = self.failed {
-            return Err(self.lowerer.shared.failure(number));
+        if let Some(failure) = &self.failed {
+            return Err(self.lowerer.shared.fail(failure));
         }
         if let Some((answer, _)) = self.only_answer.get() {
             return Ok(answer.clone());

@@ -17,6 +17,13 @@ impl Rel {
         read.iter().any(|id| !own.contains(id))
     }
 
+    /// It may be the first to ask for rows that are made once for all who read them.
+    pub fn makes_shared_rows(&self) -> bool {
+        let mut shared = false;
+        self.for_each_operator(&mut |rel| shared |= matches!(rel.kind, RelKind::MaterializedCte { .. }));
+        shared
+    }
+
     /// It reads no table and makes no rows in rounds: what it gives is written in it.
     pub fn is_written_out(&self) -> bool {
         let mut written = true;

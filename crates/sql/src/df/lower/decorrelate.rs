@@ -359,15 +359,16 @@ impl Lowerer {
                 return;
             }
             let number = self.shared.next_id();
-            let value = self.shared.run_early(number, || match sub.kind {
+            let value = self.shared.run_early(&sub.plan, || match sub.kind {
                 SubqueryKind::Exists { negated } => self.has_rows(&sub.plan, number).map(|any| Value::bool(any != negated)),
                 _ => self.scalar_value(&sub.plan, number),
             });
             match value {
-                Ok(Some(value)) => *expr = Expr::literal(value, expr.ty.clone()),
-                Ok(None) if early => failure = Some(self.shared.failure(number)),
-                Ok(None) => {
+                Ok(Ok(value)) => *expr = Expr::literal(value, expr.ty.clone()),
+                Ok(Err(failed)) if early => failure = Some(self.shared.fail(&failed)),
+                Ok(Err(failed)) => {
                     if let ExprKind::Subquery(sub) = &mut expr.kind {
+                        self.shared.note_failure(number, failed);
                         sub.failed = Some(number);
                     }
                 }

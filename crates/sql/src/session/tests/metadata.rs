@@ -544,7 +544,7 @@ async fn unions_refuse_literals_that_would_be_lost() {
     let mut c = server.client().await;
     c.ok("CREATE TABLE t (a VARCHAR(9) CHARACTER SET latin1)").await;
     c.ok("INSERT INTO t VALUES ('é')").await;
-    for lost in ["SELECT '漢'", "SELECT DISTINCT '漢' FROM t", "(SELECT '漢' FROM t LIMIT 1)", "(SELECT DISTINCT '漢' FROM t LIMIT 1)"] {
+    for lost in ["SELECT '漢'", "SELECT DISTINCT '漢' FROM t", "(SELECT '漢' FROM t LIMIT 1)", "(SELECT DISTINCT '漢' FROM t LIMIT 1)", "(SELECT '漢' FROM t ORDER BY a LIMIT 1)"] {
         assert_eq!(c.error(&format!("SELECT a FROM t UNION {lost}")).await.0, 1267, "{lost}");
         assert_eq!(c.error(&format!("{lost} UNION SELECT a FROM t")).await.0, 1267, "{lost}");
     }

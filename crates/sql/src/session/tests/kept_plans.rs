@@ -325,7 +325,7 @@ async fn more_values_differ_later() {
     let mut c = filled(&server).await;
     let values = [["0", "40"], ["10", "40"], ["20", "40"], ["20", "30"], ["0", "20"], ["5", "30"]].map(ints);
     let values: Vec<&[(Value, &str)]> = values.iter().map(|values| &values[..]).collect();
-    let sql = "SELECT b.id, g FROM b LEFT JOIN a ON a.id = b.a_id WHERE v BETWEEN ? AND ? ORDER BY b.id";
+    let sql = "SELECT b.id, g FROM b LEFT JOIN a ON a.id = b.a_id WHERE b.v BETWEEN ? AND ? ORDER BY b.id";
     assert_eq!(in_turn(&server, &mut c, sql, &values).await, 3);
 }
 

@@ -94,6 +94,10 @@ impl Table {
         let Some(mut covering) = by_entry.then(|| Covering::new(self, index, columns)).flatten() else { return self.get(txn, index, key) };
         let epoch = txn.view_epoch();
         self.check_view(epoch)?;
+        // E5.
+        if !txn.inner().replaced_unseen(self.clustered().id).is_empty() {
+            return self.get(txn, index, key);
+        }
         let codec = &self.indexes[index];
         let (mut entry, mut value, mut data) = (Vec::new(), Vec::new(), Vec::new());
         codec.encode_prefix(key, &mut entry);

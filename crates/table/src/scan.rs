@@ -1,6 +1,7 @@
 //! Range scans: consistent ones in batches, also from other threads, and locking ones row by row.
 
-use std::ops::Bound;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, MORSEL_LEAVES, Op, Scan};
@@ -163,17 +164,21 @@ impl Table {
     }
 
     fn scan_tree(self: &Arc<Self>, snapshot: &Snapshot, index: usize, bounds: Bounds, direction: Direction) -> TreeScan {
-        let scan = snapshot.inner.scan(self.indexes[index].id, bounds, direction);
+        let scan = snapshot.inner.scan(self.indexes[index].id, bounds.clone(), direction);
         TreeScan {
             table: self.clone(),
             snapshot: snapshot.clone(),
             index,
+            direction,
             scan,
             entries: LeafRows::new(),
             position: 0,
             rows_max: FIRST_BATCH_ROWS,
             row: Vec::new(),
             covering: None,
+            bounds: (index != 0).then_some(bounds),
+            ahead: VecDeque::new(),
+            replaced: BTreeSet::new(),
         }
     }
 
@@ -402,6 +407,7 @@ pub struct TreeScan {
     table: Arc<Table>,
     snapshot: Snapshot,
     index: usize,
+    direction: Direction,
     scan: Scan,
     /// The present leaf of a secondary index.
     entries: LeafRows,
@@ -410,6 +416,11 @@ pub struct TreeScan {
     row: Vec<u8>,
     /// The rows are made of the entries.
     covering: Option<Covering>,
+    /// Those of a scan of a secondary index, until it begins.
+    bounds: Option<Bounds>,
+    /// Clustered keys of rows whose entries the snapshot does not see right (E5), and the entries that they have for it, in the order of the scan.
+    replaced: BTreeSet<Vec<u8>>,
+    ahead: VecDeque<(Vec<u8>, Vec<u8>)>,
 }
 
 impl TreeScan {
@@ -423,11 +434,14 @@ impl TreeScan {
 
     /// As `TableScan::next_batch`.
     pub(crate) fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
-        let table = &self.table;
         if self.index == 0 {
-            batch.set_layout(&table.layout);
-            return self.scan.next_leaf(&mut batch.leaf).map_err(|e| table.failed(e));
+            batch.set_layout(&self.table.layout);
+            return self.scan.next_leaf(&mut batch.leaf).map_err(|e| self.table.failed(e));
         }
+        if let Some(bounds) = self.bounds.take() {
+            self.find_replaced(&bounds)?;
+        }
+        let table = &self.table;
         batch.start_gathering(&table.layout);
         while batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
             if self.position == self.entries.len() {
@@ -436,13 +450,27 @@ impl TreeScan {
                     break;
                 }
                 self.position = 0;
-                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? && self.ahead.is_empty() {
                     return Ok(false);
                 }
             }
-            let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
+            let next = (self.position < self.entries.len()).then(|| (self.entries.key(self.position), self.entries.value(self.position)));
+            let is_first = |(key, _): &(Vec<u8>, Vec<u8>)| {
+                next.is_none_or(|(other, _)| if self.direction == Direction::Forward { key.as_slice() < other } else { key.as_slice() > other })
+            };
+            let own = if self.ahead.front().is_some_and(is_first) { self.ahead.pop_front() } else { None };
+            let (key, value) = match (&own, next) {
+                (Some((key, value)), _) => (key.as_slice(), value.as_slice()),
+                (None, Some(next)) => next,
+                (None, None) => continue,
+            };
             let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
-            self.position += 1;
+            if own.is_none() {
+                self.position += 1;
+                if !self.replaced.is_empty() && self.replaced.contains(clustered) {
+                    continue;
+                }
+            }
             if let Some(covering) = &mut self.covering
                 && covering.restore(table, key, clustered, &mut self.row)
             {
@@ -465,9 +493,36 @@ impl TreeScan {
         Ok(true)
     }
 
+    /// Rows whose entries do not tell what the snapshot sees of them are found by what it sees (E5).
+    fn find_replaced(&mut self, bounds: &Bounds) -> Result<(), MySqlError> {
+        let table = &self.table;
+        let clustered = table.clustered().id;
+        self.replaced = self.snapshot.inner.replaced_unseen(clustered);
+        let mut ahead = Vec::new();
+        for row in &self.replaced {
+            if !self.snapshot.inner.get(clustered, row, &mut self.row).map_err(|e| table.failed(e))? {
+                continue;
+            }
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            table.indexes[self.index].entry_of_row(&table.layout, &self.row, row, &mut key, &mut value);
+            if (bounds.lower.as_ref(), bounds.upper.as_ref()).contains(&key) {
+                ahead.push((key, value));
+            }
+        }
+        ahead.sort_unstable();
+        if self.direction == Direction::Backward {
+            ahead.reverse();
+        }
+        self.ahead = ahead.into();
+        Ok(())
+    }
+
     /// As `TableScan::count_batch`.
     pub(crate) fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
-        if self.index != 0 && self.snapshot.inner.is_uncommitted() {
+        if let Some(bounds) = self.bounds.take() {
+            self.find_replaced(&bounds)?;
+        }
+        if self.index != 0 && (self.snapshot.inner.is_uncommitted() || !self.replaced.is_empty()) {
             let mut batch = RowBatch::new();
             return Ok(self.next_batch(&mut batch)?.then(|| batch.len() as u64));
         }

@@ -371,7 +371,18 @@ impl Table {
         if index == 0 {
             return txn.inner().get(codec.id, &row.key, &mut row.data).map_err(|e| self.failed(e));
         }
+        // E5: the entry is looked for among those of these rows.
+        let replaced = txn.inner().replaced_unseen(self.clustered().id);
+        for clustered in &replaced {
+            if txn.inner().get(self.clustered().id, clustered, &mut row.data).map_err(|e| self.failed(e))? && self.has_entry(index, &row.data, clustered, &row.key) {
+                row.key.clone_from(clustered);
+                return Ok(true);
+            }
+        }
         if !txn.inner().get(codec.id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
+            return Ok(false);
+        }
+        if !replaced.is_empty() && index::clustered_key(&row.key, &row.data).is_some_and(|clustered| replaced.contains(clustered)) {
             return Ok(false);
         }
         let clustered = index::clustered_key(&row.key, &row.data).ok_or_else(|| self.corrupt(index))?.to_vec();

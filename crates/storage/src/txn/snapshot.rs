@@ -1,5 +1,7 @@
 //! Snapshots: consistent views that leave the transaction's thread.
 
+use std::collections::BTreeSet;
+
 use super::rows::{Bounds, Direction};
 use super::scan::{Scan, Wanted};
 use super::status::Status;
@@ -26,6 +28,15 @@ impl Snapshot {
     /// Whether it shows what is not committed: two reads of it may not fit together.
     pub fn is_uncommitted(&self) -> bool {
         matches!(self.sight, Sight::Newest { .. })
+    }
+
+    /// The keys of the rows of an index whose last committed version it does not see, and which its own transaction has changed nevertheless. What it sees of
+    /// other indexes does not fit what it sees of these rows.
+    pub fn replaced_unseen(&self, index: IndexId) -> BTreeSet<Vec<u8>> {
+        match &self.sight {
+            Sight::Snapshot { view, .. } => view.replaced(index),
+            Sight::Latest { .. } | Sight::Newest { .. } => BTreeSet::new(),
+        }
     }
 
     /// Whether a later one may show what this transaction has written, and this one does not.

@@ -220,6 +220,11 @@ impl Txn {
         self.system.read_row(index, key, &sight, out)
     }
 
+    /// `Snapshot::replaced_unseen` of the view of this transaction's consistent reads, if there is one.
+    pub fn replaced_unseen(&self, index: IndexId) -> std::collections::BTreeSet<Vec<u8>> {
+        self.view.as_ref().map(|view| view.replaced(index)).unwrap_or_default()
+    }
+
     /// As `get`, of the latest committed or own row, without a lock.
     pub fn get_latest(&mut self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         self.system.read_row(index, key, &self.latest(), out)

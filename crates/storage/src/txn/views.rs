@@ -1,12 +1,13 @@
 //! The snapshots that live: what they need is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
 
 use super::status::StatusTable;
-use crate::ids::TxnId;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering};
+use crate::ids::{IndexId, TxnId};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering};
 
 const SHARDS: usize = 32;
 /// After so many commits, and one for each snapshot that there was, who is content with the recent ones looks at them anew.
@@ -63,7 +64,7 @@ impl Views {
         let ts = status.visible_ts();
         *live.entry(ts).or_insert(0) += 1;
         drop(live);
-        View { ts, shard, views: self.clone() }
+        View { ts, shard, views: self.clone(), replaced: Replaced::default() }
     }
 
     /// No snapshot, now or later, is older than this.
@@ -110,6 +111,31 @@ pub(crate) struct View {
     pub ts: u64,
     shard: usize,
     views: Arc<Views>,
+    replaced: Replaced,
+}
+
+/// The rows whose last committed version a view does not see, and which its own transaction has changed nevertheless: the view sees what it has made of
+/// them, so not the version that entries of other indexes that it sees were made for.
+#[derive(Default)]
+struct Replaced {
+    any: AtomicBool,
+    keys: Mutex<AHashMap<IndexId, BTreeSet<Vec<u8>>>>,
+}
+
+impl View {
+    /// The view's own transaction has changed a row whose last committed version the view does not see.
+    pub fn note_replaced(&self, index: IndexId, key: &[u8]) {
+        self.replaced.keys.lock().entry(index).or_default().insert(key.to_vec());
+        self.replaced.any.store(true, Ordering::Release);
+    }
+
+    /// The keys of those rows.
+    pub fn replaced(&self, index: IndexId) -> BTreeSet<Vec<u8>> {
+        if !self.replaced.any.load(Ordering::Acquire) {
+            return BTreeSet::new();
+        }
+        self.replaced.keys.lock().get(&index).cloned().unwrap_or_default()
+    }
 }
 
 impl Drop for View {

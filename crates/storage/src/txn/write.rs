@@ -11,6 +11,7 @@ use super::system::{GARBAGE_INDEX, System, count};
 use super::transaction::Txn;
 use super::undo::{Before, Undo};
 use super::versions::Version;
+use super::views::View;
 use crate::btree::{BTree, BatchRows, Decision, RecordFlags, RecordRef};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
@@ -43,6 +44,8 @@ enum Verdict {
 struct Trace {
     /// An older version was entered for this row.
     pushed: bool,
+    /// The view of the transaction's consistent reads does not see that version.
+    unseen: bool,
     /// The overflow value that was replaced.
     replaced: Option<Vec<u8>>,
 }
@@ -53,6 +56,8 @@ struct Writing<'a> {
     owner: &'a Arc<Owner>,
     index: IndexId,
     kind: Kind,
+    /// Of the transaction's consistent reads.
+    view: Option<&'a View>,
 }
 
 impl Writing<'_> {
@@ -116,6 +121,7 @@ impl Writing<'_> {
                     self.system.versions.prune(&row, &self.system.recent_horizon());
                 }
                 trace.pushed = true;
+                trace.unseen = self.view.is_some_and(|view| !self.system.status.visible_at(record.txn, view.ts));
                 flags |= RecordFlags::HAS_OLDER;
             }
             if record.flags & RecordFlags::OVERFLOW != 0 {
@@ -193,7 +199,7 @@ impl Txn {
         let owner = self.owner();
         let tree = self.system.tree(index)?;
         let system = &self.system;
-        let writing = Writing { system, owner: &owner, index, kind };
+        let writing = Writing { system, owner: &owner, index, kind, view: self.view.as_deref() };
         let mut trace = Trace::default();
         loop {
             let mut verdict = Verdict::Again;
@@ -242,6 +248,11 @@ impl Txn {
 
     /// Notes what purge will have to do for a change.
     fn leave_history(&mut self, index: IndexId, key: &[u8], deleted: bool, trace: Trace) -> Result<()> {
+        if trace.unseen
+            && let Some(view) = &self.view
+        {
+            view.note_replaced(index, key);
+        }
         if trace.pushed || deleted {
             self.purge.push_row(&self.system.history.space, index, key, deleted);
         }
@@ -307,7 +318,7 @@ impl Txn {
         let owner = self.owner();
         let index = tree.index();
         let system = &self.system;
-        let writing = Writing { system, owner: &owner, index, kind: Kind::Insert };
+        let writing = Writing { system, owner: &owner, index, kind: Kind::Insert, view: self.view.as_deref() };
         let writer = self.writer(owner.id);
         // Rows that revive a deleted one: few.
         let mut traces: Vec<(usize, Trace)> = Vec::new();

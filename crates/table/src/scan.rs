@@ -164,7 +164,8 @@ impl Table {
     }
 
     fn scan_tree(self: &Arc<Self>, snapshot: &Snapshot, index: usize, bounds: Bounds, direction: Direction) -> TreeScan {
-        let scan = snapshot.inner.scan(self.indexes[index].id, bounds.clone(), direction);
+        let asked = (index != 0).then(|| bounds.clone());
+        let scan = snapshot.inner.scan(self.indexes[index].id, bounds, direction);
         TreeScan {
             table: self.clone(),
             snapshot: snapshot.clone(),
@@ -176,7 +177,7 @@ impl Table {
             rows_max: FIRST_BATCH_ROWS,
             row: Vec::new(),
             covering: None,
-            bounds: (index != 0).then_some(bounds),
+            bounds: asked,
             ahead: VecDeque::new(),
             replaced: BTreeSet::new(),
         }
